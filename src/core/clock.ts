@@ -1,0 +1,23 @@
+/** Time and timers as ports: the core never reads them from the platform, so tests can own them. */
+
+export type CancelTimer = () => void;
+
+export interface Clock {
+  /** Milliseconds that only ever grow; for timeouts and leases. May have a fraction. */
+  monotonicMs(): number;
+  /** Milliseconds since 1970, as the machine believes; may jump. Whole number. */
+  wallMs(): number;
+  /** Calls back once after `delayMs`, in a turn of its own. */
+  after(delayMs: number, callback: () => void): CancelTimer;
+}
+
+/** The machine's own clock. Timers do not keep the process alive. */
+export const systemClock: Clock = {
+  monotonicMs: () => performance.now(),
+  wallMs: () => Date.now(),
+  after(delayMs, callback) {
+    const timer = setTimeout(callback, delayMs);
+    timer.unref();
+    return () => clearTimeout(timer);
+  },
+};
