@@ -1,0 +1,97 @@
+/** The field tables of the requests and responses that this program can read and write, by API. */
+import { ApiKey } from './api-keys.ts';
+import { produceRequest, produceResponse } from './schema/00-produce.ts';
+import { fetchRequest, fetchResponse } from './schema/01-fetch.ts';
+import { listOffsetsRequest, listOffsetsResponse } from './schema/02-list-offsets.ts';
+import { metadataRequest, metadataResponse } from './schema/03-metadata.ts';
+import { offsetCommitRequest, offsetCommitResponse } from './schema/08-offset-commit.ts';
+import { offsetFetchRequest, offsetFetchResponse } from './schema/09-offset-fetch.ts';
+import { findCoordinatorRequest, findCoordinatorResponse } from './schema/10-find-coordinator.ts';
+import { joinGroupRequest, joinGroupResponse } from './schema/11-join-group.ts';
+import { heartbeatRequest, heartbeatResponse } from './schema/12-heartbeat.ts';
+import { leaveGroupRequest, leaveGroupResponse } from './schema/13-leave-group.ts';
+import { syncGroupRequest, syncGroupResponse } from './schema/14-sync-group.ts';
+import { describeGroupsRequest, describeGroupsResponse } from './schema/15-describe-groups.ts';
+import { listGroupsRequest, listGroupsResponse } from './schema/16-list-groups.ts';
+import { apiVersionsRequest, apiVersionsResponse } from './schema/18-api-versions.ts';
+import { createTopicsRequest, createTopicsResponse } from './schema/19-create-topics.ts';
+import { deleteTopicsRequest, deleteTopicsResponse } from './schema/20-delete-topics.ts';
+import { deleteRecordsRequest, deleteRecordsResponse } from './schema/21-delete-records.ts';
+import { initProducerIdRequest, initProducerIdResponse } from './schema/22-init-producer-id.ts';
+import {
+  offsetForLeaderEpochRequest,
+  offsetForLeaderEpochResponse,
+} from './schema/23-offset-for-leader-epoch.ts';
+import { describeConfigsRequest, describeConfigsResponse } from './schema/32-describe-configs.ts';
+import { alterConfigsRequest, alterConfigsResponse } from './schema/33-alter-configs.ts';
+import {
+  createPartitionsRequest,
+  createPartitionsResponse,
+} from './schema/37-create-partitions.ts';
+import { deleteGroupsRequest, deleteGroupsResponse } from './schema/42-delete-groups.ts';
+import {
+  incrementalAlterConfigsRequest,
+  incrementalAlterConfigsResponse,
+} from './schema/44-incremental-alter-configs.ts';
+import { offsetDeleteRequest, offsetDeleteResponse } from './schema/47-offset-delete.ts';
+import { describeClusterRequest, describeClusterResponse } from './schema/60-describe-cluster.ts';
+import {
+  describeTopicPartitionsRequest,
+  describeTopicPartitionsResponse,
+} from './schema/75-describe-topic-partitions.ts';
+import type { MessageTable } from './schema-types.ts';
+
+export interface ApiTables {
+  readonly request: MessageTable & { readonly apiKey: number };
+  readonly response: MessageTable & { readonly apiKey: number };
+}
+
+const tablesOfKey = new Map<number, ApiTables>([
+  [ApiKey.Produce, { request: produceRequest, response: produceResponse }],
+  [ApiKey.Fetch, { request: fetchRequest, response: fetchResponse }],
+  [ApiKey.ListOffsets, { request: listOffsetsRequest, response: listOffsetsResponse }],
+  [ApiKey.Metadata, { request: metadataRequest, response: metadataResponse }],
+  [ApiKey.OffsetCommit, { request: offsetCommitRequest, response: offsetCommitResponse }],
+  [ApiKey.OffsetFetch, { request: offsetFetchRequest, response: offsetFetchResponse }],
+  [ApiKey.FindCoordinator, { request: findCoordinatorRequest, response: findCoordinatorResponse }],
+  [ApiKey.JoinGroup, { request: joinGroupRequest, response: joinGroupResponse }],
+  [ApiKey.Heartbeat, { request: heartbeatRequest, response: heartbeatResponse }],
+  [ApiKey.LeaveGroup, { request: leaveGroupRequest, response: leaveGroupResponse }],
+  [ApiKey.SyncGroup, { request: syncGroupRequest, response: syncGroupResponse }],
+  [ApiKey.DescribeGroups, { request: describeGroupsRequest, response: describeGroupsResponse }],
+  [ApiKey.ListGroups, { request: listGroupsRequest, response: listGroupsResponse }],
+  [ApiKey.ApiVersions, { request: apiVersionsRequest, response: apiVersionsResponse }],
+  [ApiKey.CreateTopics, { request: createTopicsRequest, response: createTopicsResponse }],
+  [ApiKey.DeleteTopics, { request: deleteTopicsRequest, response: deleteTopicsResponse }],
+  [ApiKey.DeleteRecords, { request: deleteRecordsRequest, response: deleteRecordsResponse }],
+  [ApiKey.InitProducerId, { request: initProducerIdRequest, response: initProducerIdResponse }],
+  [
+    ApiKey.OffsetForLeaderEpoch,
+    { request: offsetForLeaderEpochRequest, response: offsetForLeaderEpochResponse },
+  ],
+  [ApiKey.DescribeConfigs, { request: describeConfigsRequest, response: describeConfigsResponse }],
+  [ApiKey.AlterConfigs, { request: alterConfigsRequest, response: alterConfigsResponse }],
+  [
+    ApiKey.CreatePartitions,
+    { request: createPartitionsRequest, response: createPartitionsResponse },
+  ],
+  [ApiKey.DeleteGroups, { request: deleteGroupsRequest, response: deleteGroupsResponse }],
+  [
+    ApiKey.IncrementalAlterConfigs,
+    { request: incrementalAlterConfigsRequest, response: incrementalAlterConfigsResponse },
+  ],
+  [ApiKey.OffsetDelete, { request: offsetDeleteRequest, response: offsetDeleteResponse }],
+  [ApiKey.DescribeCluster, { request: describeClusterRequest, response: describeClusterResponse }],
+  [
+    ApiKey.DescribeTopicPartitions,
+    { request: describeTopicPartitionsRequest, response: describeTopicPartitionsResponse },
+  ],
+]);
+
+export function tablesOf(apiKey: number): ApiTables | undefined {
+  return tablesOfKey.get(apiKey);
+}
+
+export function allTables(): IterableIterator<ApiTables> {
+  return tablesOfKey.values();
+}
