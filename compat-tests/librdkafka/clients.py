@@ -1,5 +1,5 @@
-"""What the tests of this folder share: clients with short, strict settings, and reading and writing to
-the end."""
+"""What the tests of this folder share: clients with short, strict settings, and reading and writing
+to the end."""
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic

@@ -255,26 +255,29 @@ def test_unknown_topic_is_an_error(bootstrap):
     reader.close()
 
 
-def test_topic_is_created_by_subscribing(bootstrap, admin):
+def test_topic_is_created_by_consuming(bootstrap, admin):
+    """Asking for the metadata of an assigned topic creates it; with subscribe() librdkafka does not
+    ask in that way."""
     topic = unique("automatic")
     reader = consumer(
         bootstrap, allow_auto_create_topics=True, topic_metadata_refresh_interval_ms=500
     )
-    reader.subscribe([topic])
-    until(lambda: reader.poll(0.05) or admin_knows(admin, topic), "creation")
-    deliver(producer(bootstrap), [{"topic": topic, "value": b"v"}])
+    reader.assign([TopicPartition(topic, 0, 0)])
+
+    def created():
+        reader.poll(0.05)
+        return topic in admin.list_topics(timeout=10).topics
+
+    until(created, "creation", pause=0)
+    deliver(producer(bootstrap), [{"topic": topic, "value": b"v", "partition": 0}])
 
     def arrived():
         message = reader.poll(0.1)
         return message is not None and message.error() is None
 
-    until(arrived, "the record")
+    until(arrived, "the record", pause=0)
     reader.close()
     admin.delete_topics([topic])[topic].result(20)
-
-
-def admin_knows(admin, topic):
-    return topic in admin.list_topics(timeout=10).topics
 
 
 def test_metadata(bootstrap, admin, new_topic, reader):

@@ -6,7 +6,12 @@ import time
 import zlib
 
 import pytest
-from confluent_kafka import TIMESTAMP_CREATE_TIME, TIMESTAMP_LOG_APPEND_TIME, KafkaException, TopicPartition
+from confluent_kafka import (
+    TIMESTAMP_CREATE_TIME,
+    TIMESTAMP_LOG_APPEND_TIME,
+    KafkaException,
+    TopicPartition,
+)
 
 from broker_suite import unique, until
 from clients import CODECS, consumer, deliver, error_of, producer, read, read_topic
@@ -52,7 +57,12 @@ def bytes_to_read(bootstrap, topic, count):
     reader.assign([TopicPartition(topic, 0, 0)])
     assert {message.value() for message in read(reader, count)} == {TEXT}
     received.clear()
-    until(lambda: reader.poll(0.05) or received, "statistics", pause=0)
+
+    def reported():
+        reader.poll(0.05)
+        return received
+
+    until(reported, "statistics", pause=0)
     reader.close()
     return received[-1]
 
@@ -179,7 +189,11 @@ def test_large_record(bootstrap, new_topic, codec):
     deliver(client, [{"topic": topic, "value": value} for value in values])
     # The second record is larger than what the consumer asks for: it gets it nevertheless (KIP-74).
     messages = read_topic(
-        bootstrap, topic, 3, max_partition_fetch_bytes=1_000_000, fetch_max_bytes=1_000_000,
+        bootstrap,
+        topic,
+        3,
+        max_partition_fetch_bytes=1_000_000,
+        fetch_max_bytes=1_000_000,
         message_max_bytes=1_000_000,
     )
     assert [message.value() for message in messages] == values

@@ -42,8 +42,8 @@ def unique(prefix):
 
 
 def until(condition, what, seconds=20.0, pause=0.02):
-    """Polls `condition` until it gives something true and returns that. `what` names it in the failure;
-    a condition that waits by itself wants no pause."""
+    """Polls `condition` until it gives something true and returns that. `what` names it in the
+    failure; a condition that waits by itself wants no pause."""
     deadline = time.monotonic() + seconds
     while True:
         result = condition()
