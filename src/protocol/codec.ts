@@ -5,7 +5,7 @@
  * `EncodeError` when a version cannot carry a value: a bug of this program's.
  */
 import { DecodeError, EncodeError } from './codec-error.ts';
-import { interpretRead, interpretWrite } from './interpreter.ts';
+import { compiledReader, compiledWriter } from './compiled.ts';
 import { Reader } from './reader.ts';
 import type { Input, MessageTable, Output } from './schema-types.ts';
 import { hasVersion, type Struct } from './table.ts';
@@ -31,7 +31,7 @@ export function decode<M extends MessageTable>(
     throw new DecodeError(`${table.name} has no version ${version}`);
   }
   const reader = new Reader(buffer, start, end, options.lossless);
-  const value = interpretRead(table, version, reader);
+  const value = compiledReader(table, version)(reader);
   if (options.trailing !== true) reader.expectEnd(end);
   return value as Output<M>;
 }
@@ -62,5 +62,5 @@ export function encodeInto<M extends MessageTable>(
   if (!hasVersion(table, version)) {
     throw new EncodeError(`${table.name} has no version ${version}`);
   }
-  interpretWrite(table, version, value as Struct, target);
+  compiledWriter(table, version)(target, value as Struct);
 }

@@ -1,5 +1,7 @@
 /** The field tables of the requests and responses that this program can read and write, by API. */
-import { ApiKey } from './api-keys.ts';
+import { ApiKey, apiName } from './api-keys.ts';
+import { decode } from './codec.ts';
+import { DecodeError } from './codec-error.ts';
 import { produceRequest, produceResponse } from './schema/00-produce.ts';
 import { fetchRequest, fetchResponse } from './schema/01-fetch.ts';
 import { listOffsetsRequest, listOffsetsResponse } from './schema/02-list-offsets.ts';
@@ -94,4 +96,17 @@ export function tablesOf(apiKey: number): ApiTables | undefined {
 
 export function allTables(): IterableIterator<ApiTables> {
   return tablesOfKey.values();
+}
+
+/** Reads the body of a request whose API is known by number only. Throws `DecodeError`. */
+export function decodeRequest(
+  apiKey: number,
+  version: number,
+  buffer: Buffer,
+  start: number,
+  end: number,
+): unknown {
+  const tables = tablesOfKey.get(apiKey);
+  if (tables === undefined) throw new DecodeError(`${apiName(apiKey)} is not known`);
+  return decode(tables.request, version, buffer, start, end);
 }
