@@ -1,0 +1,120 @@
+/**
+ * The durable image of a classic group: what a coordinator needs to go on after a restart or a
+ * failover without making its members rejoin. It stands in journal entries and in snapshots.
+ *
+ *     image    := version u8 (1), protocolType nstring, generationId uvarint,
+ *                 protocolName nstring, leaderId nstring, stateTimestampMs f64, count, count × member
+ *     member   := memberId string, groupInstanceId nstring, clientId string, clientHost string,
+ *                 rebalanceTimeoutMs uvarint, sessionTimeoutMs uvarint,
+ *                 count, count × protocol, assignment bytes
+ *     protocol := name string, metadata bytes
+ *
+ * Building blocks as in core/bytes.ts. Kafka's GroupMetadataValue keeps only the metadata of the
+ * chosen protocol; here all of it stays, so that a later rebalance can still change the protocol.
+ */
+
+import { ByteReader, BytesError, ByteWriter } from '../core/bytes.ts';
+
+export interface GroupProtocol {
+  readonly name: string;
+  readonly metadata: Buffer;
+}
+
+export interface MemberImage {
+  readonly memberId: string;
+  readonly groupInstanceId: string | null;
+  readonly clientId: string;
+  readonly clientHost: string;
+  readonly rebalanceTimeoutMs: number;
+  readonly sessionTimeoutMs: number;
+  /** In the member's order of preference. */
+  readonly protocols: readonly GroupProtocol[];
+  readonly assignment: Buffer;
+}
+
+export interface GroupImage {
+  readonly protocolType: string | null;
+  readonly generationId: number;
+  readonly protocolName: string | null;
+  readonly leaderId: string | null;
+  /** Wall time at which the group came into the state that this image stands for. */
+  readonly stateTimestampMs: number;
+  /** Without members the group is Empty, with members Stable. */
+  readonly members: readonly MemberImage[];
+}
+
+const version = 1;
+
+/** The least that a member and a protocol take, so that a wrong count cannot size anything. */
+const memberBytesMin = 8;
+const protocolBytesMin = 2;
+
+export function encodeGroupImage(image: GroupImage): Buffer {
+  const writer = new ByteWriter();
+  writer.u8(version);
+  writer.nullableString(image.protocolType);
+  writer.uvarint(image.generationId);
+  writer.nullableString(image.protocolName);
+  writer.nullableString(image.leaderId);
+  writer.f64(image.stateTimestampMs);
+  writer.uvarint(image.members.length);
+  for (const member of image.members) writeMember(writer, member);
+  return writer.finish();
+}
+
+/** Throws `BytesError` on anything but a whole image. The buffers in it are views of `bytes`. */
+export function decodeGroupImage(bytes: Buffer): GroupImage {
+  const reader = new ByteReader(bytes);
+  const found = reader.u8();
+  if (found !== version) throw new BytesError(`group image version ${found} is not known`);
+  const protocolType = reader.nullableString();
+  const generationId = reader.uvarint();
+  const protocolName = reader.nullableString();
+  const leaderId = reader.nullableString();
+  const stateTimestampMs = reader.f64();
+  const members: MemberImage[] = [];
+  const count = reader.count(memberBytesMin);
+  for (let i = 0; i < count; i++) members.push(readMember(reader));
+  reader.end();
+  return { protocolType, generationId, protocolName, leaderId, stateTimestampMs, members };
+}
+
+function writeMember(writer: ByteWriter, member: MemberImage): void {
+  writer.string(member.memberId);
+  writer.nullableString(member.groupInstanceId);
+  writer.string(member.clientId);
+  writer.string(member.clientHost);
+  writer.uvarint(member.rebalanceTimeoutMs);
+  writer.uvarint(member.sessionTimeoutMs);
+  writer.uvarint(member.protocols.length);
+  for (const protocol of member.protocols) {
+    writer.string(protocol.name);
+    writer.bytes(protocol.metadata);
+  }
+  writer.bytes(member.assignment);
+}
+
+function readMember(reader: ByteReader): MemberImage {
+  const memberId = reader.string();
+  const groupInstanceId = reader.nullableString();
+  const clientId = reader.string();
+  const clientHost = reader.string();
+  const rebalanceTimeoutMs = reader.uvarint();
+  const sessionTimeoutMs = reader.uvarint();
+  const protocols: GroupProtocol[] = [];
+  const count = reader.count(protocolBytesMin);
+  for (let i = 0; i < count; i++) {
+    const name = reader.string();
+    protocols.push({ name, metadata: reader.bytes() });
+  }
+  return {
+    memberId,
+    groupInstanceId,
+    clientId,
+    clientHost,
+    rebalanceTimeoutMs,
+    sessionTimeoutMs,
+    protocols,
+    assignment: reader.bytes(),
+  };
+}
