@@ -1,0 +1,3 @@
+module keylane.test/harness
+
+go 1.26

@@ -1,0 +1,238 @@
+// Package harness runs the checks of a compat suite against one broker and reports them.
+//
+// It is a plain program's frame and not `go test`, because a suite is built once and then pointed at
+// any broker. Checks run side by side (they mostly wait for the broker), each with its own deadline,
+// its own topics and its own groups; nothing of one check may depend on another.
+package harness
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"flag"
+	"fmt"
+	"os"
+	"regexp"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"time"
+)
+
+// CheckTimeout bounds one check; no check needs a tenth of it on an idle broker.
+const CheckTimeout = 90 * time.Second
+
+// Check is one named statement about the broker.
+type Check struct {
+	Name string
+	Run  func(t *T)
+}
+
+// T is what a running check sees: its context, the broker and the ways to fail.
+type T struct {
+	context.Context
+	Bootstrap string
+
+	name     string
+	runID    string
+	mutex    sync.Mutex
+	failure  string
+	notes    []string
+	cleanups []func()
+}
+
+// Unique returns a name for a topic or a group that no other check and no other run uses.
+func (t *T) Unique(part string) string {
+	name := strings.NewReplacer("/", "-", " ", "-").Replace(t.name)
+	return fmt.Sprintf("%s-%s-%s", name, part, t.runID)
+}
+
+// Cleanup registers fn to run after the check, last registered first.
+func (t *T) Cleanup(fn func()) {
+	t.mutex.Lock()
+	defer t.mutex.Unlock()
+	t.cleanups = append(t.cleanups, fn)
+}
+
+// Notef keeps a line that is printed only when the check fails.
+func (t *T) Notef(format string, args ...any) {
+	t.mutex.Lock()
+	defer t.mutex.Unlock()
+	t.notes = append(t.notes, fmt.Sprintf(format, args...))
+}
+
+// Errorf marks the check as failed and goes on; it may be called from any goroutine.
+func (t *T) Errorf(format string, args ...any) {
+	t.mutex.Lock()
+	defer t.mutex.Unlock()
+	if t.failure == "" {
+		t.failure = fmt.Sprintf(format, args...)
+	}
+}
+
+// Fatalf marks the check as failed and ends it; only the goroutine of the check may call it.
+func (t *T) Fatalf(format string, args ...any) {
+	t.Errorf(format, args...)
+	runtime.Goexit()
+}
+
+// NoError ends the check when err is set.
+func (t *T) NoError(err error, what string) {
+	if err != nil {
+		t.Fatalf("%s: %v", what, err)
+	}
+}
+
+// True ends the check when the condition does not hold.
+func (t *T) True(condition bool, format string, args ...any) {
+	if !condition {
+		t.Fatalf(format, args...)
+	}
+}
+
+// Equal ends the check when got differs from want.
+func Equal[V comparable](t *T, got, want V, what string) {
+	if got != want {
+		t.Fatalf("%s: got %v, want %v", what, got, want)
+	}
+}
+
+// Eventually waits until the condition holds. It polls, for conditions that only the broker can tell.
+func (t *T) Eventually(what string, condition func() bool) {
+	ticker := time.NewTicker(20 * time.Millisecond)
+	defer ticker.Stop()
+	for !condition() {
+		select {
+		case <-ticker.C:
+		case <-t.Done():
+			t.Fatalf("timed out waiting: %s", what)
+		}
+	}
+}
+
+// Main runs the checks and ends the process. Arguments: BOOTSTRAP [REGEX].
+func Main(checks []Check) {
+	parallel := flag.Int("parallel", 4, "checks that run at the same time")
+	list := flag.Bool("list", false, "print the names of the checks and end")
+	flag.Parse()
+	if *list {
+		for _, check := range checks {
+			fmt.Println(check.Name)
+		}
+		return
+	}
+	if flag.NArg() < 1 || flag.NArg() > 2 {
+		fmt.Fprintln(os.Stderr, "usage: BOOTSTRAP [REGEX]")
+		os.Exit(2)
+	}
+	pattern, err := regexp.Compile(flag.Arg(1))
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(2)
+	}
+	passed, failed := runAll(selectChecks(checks, pattern), flag.Arg(0), *parallel)
+	fmt.Printf("%d passed, %d failed\n", passed, failed)
+	if failed > 0 || passed == 0 {
+		os.Exit(1)
+	}
+}
+
+func selectChecks(checks []Check, pattern *regexp.Regexp) []Check {
+	var selected []Check
+	for _, check := range checks {
+		if pattern.MatchString(check.Name) {
+			selected = append(selected, check)
+		}
+	}
+	return selected
+}
+
+func runAll(checks []Check, bootstrap string, parallel int) (passed, failed int) {
+	random := make([]byte, 4)
+	if _, err := rand.Read(random); err != nil {
+		panic(err)
+	}
+	runID := hex.EncodeToString(random)
+
+	queue := make(chan Check)
+	var workers sync.WaitGroup
+	var mutex sync.Mutex
+	for range max(parallel, 1) {
+		workers.Go(func() {
+			for check := range queue {
+				ok, report := runOne(check, bootstrap, runID)
+				mutex.Lock()
+				fmt.Println(report)
+				if ok {
+					passed++
+				} else {
+					failed++
+				}
+				mutex.Unlock()
+			}
+		})
+	}
+	for _, check := range checks {
+		queue <- check
+	}
+	close(queue)
+	workers.Wait()
+	return passed, failed
+}
+
+func runOne(check Check, bootstrap, runID string) (bool, string) {
+	ctx, cancel := context.WithTimeout(context.Background(), CheckTimeout)
+	defer cancel()
+	t := &T{Context: ctx, Bootstrap: bootstrap, name: check.Name, runID: runID}
+	start := time.Now()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		defer t.runCleanups()
+		defer t.recoverPanic()
+		check.Run(t)
+	}()
+	// A client that ignores the context may never return: the check is then given up on, with the
+	// stacks of all goroutines as the trace of where it hangs.
+	select {
+	case <-ended:
+	case <-time.After(CheckTimeout + 10*time.Second):
+		t.Errorf("did not end within %s of its deadline", 10*time.Second)
+		stacks := make([]byte, 1<<20)
+		t.Notef("%s", stacks[:runtime.Stack(stacks, true)])
+	}
+	t.mutex.Lock()
+	defer t.mutex.Unlock()
+	seconds := time.Since(start).Seconds()
+	if t.failure == "" {
+		return true, fmt.Sprintf("ok %s (%.2fs)", check.Name, seconds)
+	}
+	lines := []string{fmt.Sprintf("not ok %s (%.2fs): %s", check.Name, seconds, t.failure)}
+	for _, note := range t.notes {
+		lines = append(lines, "  "+strings.ReplaceAll(note, "\n", "\n  "))
+	}
+	return false, strings.Join(lines, "\n")
+}
+
+func (t *T) recoverPanic() {
+	if reason := recover(); reason != nil {
+		t.Errorf("panic: %v", reason)
+		t.Notef("%s", debug.Stack())
+	}
+}
+
+func (t *T) runCleanups() {
+	for {
+		t.mutex.Lock()
+		count := len(t.cleanups)
+		if count == 0 {
+			t.mutex.Unlock()
+			return
+		}
+		fn := t.cleanups[count-1]
+		t.cleanups = t.cleanups[:count-1]
+		t.mutex.Unlock()
+		fn()
+	}
+}
