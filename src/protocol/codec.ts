@@ -25,15 +25,20 @@ export function decode<M extends MessageTable>(
   buffer: Buffer,
   start = 0,
   end = buffer.length,
-  options: DecodeOptions = {},
+  options?: DecodeOptions,
 ): Output<M> {
   if (!hasVersion(table, version)) {
     throw new DecodeError(`${table.name} has no version ${version}`);
   }
-  const reader = new Reader(buffer, start, end, options.lossless);
-  const value = compiledReader(table, version)(reader);
-  if (options.trailing !== true) reader.expectEnd(end);
-  return value as Output<M>;
+  try {
+    const reader = new Reader(buffer, start, end, options?.lossless);
+    const value = compiledReader(table, version)(reader);
+    if (options?.trailing !== true) reader.expectEnd(end);
+    return value as Output<M>;
+  } catch (error) {
+    if (!(error instanceof DecodeError)) throw error;
+    throw new DecodeError(`${table.name} version ${version}: ${error.message}`);
+  }
 }
 
 const writer = new Writer();
@@ -62,5 +67,10 @@ export function encodeInto<M extends MessageTable>(
   if (!hasVersion(table, version)) {
     throw new EncodeError(`${table.name} has no version ${version}`);
   }
-  compiledWriter(table, version)(target, value as Struct);
+  try {
+    compiledWriter(table, version)(target, value as Struct);
+  } catch (error) {
+    if (!(error instanceof EncodeError)) throw error;
+    throw new EncodeError(`${table.name} version ${version}: ${error.message}`);
+  }
 }

@@ -79,7 +79,7 @@ const helpers = {
   absent: checkAbsent,
   isDefault,
   refuseNull(name: string): never {
-    throw new EncodeError(`${name} may not be null in this version`);
+    throw new EncodeError(`${name} may not be null`);
   },
 };
 
@@ -200,7 +200,7 @@ function writeStruct(source: Source, fields: Fields, dialect: Dialect): string {
     if (hasField(field, dialect.version)) {
       if (field.tag === undefined) body.push(...writeField(source, name, field, dialect));
     } else if (field.ignorable !== true) {
-      const facts = `"${name}", ${source.constant(field)}, v.${name}, ${dialect.version}`;
+      const facts = `"${name}", ${source.constant(field)}, v.${name}`;
       body.push(`if (v.${name} !== undefined) helpers.absent(${facts});`);
     }
   }

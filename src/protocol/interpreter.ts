@@ -109,7 +109,7 @@ function readScalar(
 function writeStruct(fields: Fields, value: Struct, dialect: Dialect, writer: Writer): void {
   for (const [name, field] of Object.entries(fields)) {
     if (!hasField(field, dialect.version)) {
-      checkAbsent(name, field, value[name], dialect.version);
+      checkAbsent(name, field, value[name]);
     } else if (field.tag === undefined) {
       writeField(name, field, value[name], dialect, writer);
     }
@@ -139,7 +139,7 @@ function writeField(
   const value = given === undefined ? defaultOf(field) : given;
   const nullable = isNullable(field, dialect.version);
   if (value === null && !nullable) {
-    throw new EncodeError(`${name} may not be null in version ${dialect.version}`);
+    throw new EncodeError(`${name} may not be null`);
   }
   if ('items' in field) {
     writeItems(field.items, value as readonly unknown[] | null, dialect, writer);

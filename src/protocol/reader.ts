@@ -8,12 +8,19 @@ import { ZERO_UUID } from './uuid.ts';
 
 /** Kafka's limit on any string, compact ones included. */
 const STRING_BYTES_MAX = 0x7fff;
+/**
+ * The most array elements in one message. An element of two bytes becomes an object of fifty or
+ * more, so without a limit a frame of 100 MB could fill the heap. No client asks for a million
+ * partitions at once.
+ */
+const ELEMENTS_MAX = 1_000_000;
 
 export class Reader {
   readonly buffer: Buffer;
   readonly end: number;
   readonly lossless: boolean;
   position: number;
+  private elements = 0;
 
   /** With `lossless`, an int64 that no number can hold exactly comes out as a bigint. */
   constructor(buffer: Buffer, start: number, end: number, lossless = false) {
@@ -65,11 +72,12 @@ export class Reader {
   int64(): number {
     const high = this.int32();
     const low = this.int32() >>> 0;
-    if (this.lossless && (high >= 0x200000 || high < -0x200000)) {
-      // Only callers that asked for bigints meet them, so the hot path keeps a plain type.
+    const value = high * 0x100000000 + low;
+    if (this.lossless && !Number.isSafeInteger(value)) {
+      // Only callers that asked for bigints meet them, so all others keep a plain type.
       return ((BigInt(high) << 32n) | BigInt(low)) as unknown as number;
     }
-    return high * 0x100000000 + low;
+    return value;
   }
 
   float64(): number {
@@ -206,6 +214,8 @@ export class Reader {
   private backed(count: number, bytesMin: number, nullable: boolean): number {
     if (count < 0) return nullable ? -1 : this.failNull();
     if (count * bytesMin > this.end - this.position) this.fail(`${count} elements`);
+    this.elements += count;
+    if (this.elements > ELEMENTS_MAX) this.fail(`more than ${ELEMENTS_MAX} elements`);
     return count;
   }
 }

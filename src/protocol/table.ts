@@ -102,9 +102,9 @@ function saturated(value: number): bigint {
 }
 
 /** Refuses a value that the version has no place for, unless it may be dropped. */
-export function checkAbsent(name: string, field: Field, value: unknown, version: number): void {
+export function checkAbsent(name: string, field: Field, value: unknown): void {
   if (field.ignorable === true || isDefault(field, value)) return;
-  throw new EncodeError(`version ${version} has no place for ${name}`);
+  throw new EncodeError(`there is no place for ${name}`);
 }
 
 /** The fewest bytes that the field takes in place; nothing if it lies in the tagged section. */

@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
 import { test } from 'node:test';
+import { fileURLToPath } from 'node:url';
 import { seededRandom } from '../../src/core/random.ts';
 import { EncodeError } from '../../src/protocol/codec-error.ts';
 import { compiledReader, compiledWriter } from '../../src/protocol/compiled.ts';
@@ -81,4 +83,13 @@ test('compiled code and interpreter agree on random values', () => {
     }
   }
   assert.ok(accepted > 500 && refused > 100, `${accepted} accepted, ${refused} refused`);
+});
+
+test('where code may not be generated, the interpreter does the work', () => {
+  const file = fileURLToPath(new URL('./codec.test.js', import.meta.url));
+  const { NODE_TEST_CONTEXT: _, ...env } = process.env;
+  const flag = '--disallow-code-generation-from-strings';
+  const run = spawnSync(process.execPath, [flag, file], { env, encoding: 'utf8' });
+  assert.equal(run.status, 0, run.stdout);
+  assert.match(run.stdout, /pass 3/);
 });

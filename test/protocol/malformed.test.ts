@@ -11,6 +11,7 @@ import { Reader } from '../../src/protocol/reader.ts';
 import { decodeRequest } from '../../src/protocol/registry.ts';
 import { produceRequest } from '../../src/protocol/schema/00-produce.ts';
 import { metadataRequest } from '../../src/protocol/schema/03-metadata.ts';
+import { consumerProtocolAssignment } from '../../src/protocol/schema/consumer-protocol-assignment.ts';
 import { consumerProtocolSubscription } from '../../src/protocol/schema/consumer-protocol-subscription.ts';
 import type { MessageTable } from '../../src/protocol/schema-types.ts';
 import { type MessageVector, messageVectors } from './vectors.ts';
@@ -152,6 +153,21 @@ test('a count that no bytes stand behind is refused before anything is made', ()
   assert.throws(() => decode(metadataRequest, 1, billions), DecodeError);
   const compact = Buffer.from('ffffffff0f00', 'hex');
   assert.throws(() => decode(metadataRequest, 9, compact), DecodeError);
+});
+
+test('a frame full of tiny elements is refused before it fills the heap', () => {
+  const count = 1_000_001;
+  const bytes = Buffer.alloc(4 + 2 * count);
+  bytes.writeInt32BE(count, 0);
+  assert.throws(() => decode(metadataRequest, 0, bytes), /more than 1000000 elements/);
+  // Spread over many lists, it is still one message.
+  const lists = 1000;
+  const list = Buffer.alloc(2 + 4 + 1001 * 4);
+  list.writeInt32BE(1001, 2);
+  const head = Buffer.alloc(4);
+  head.writeInt32BE(lists);
+  const spread = Buffer.concat([head, ...Array.from({ length: lists }, () => list)]);
+  assert.throws(() => decode(consumerProtocolAssignment, 0, spread), /more than 1000000/);
 });
 
 test('text that is not UTF-8 is refused, and U+FFFD itself is not', () => {

@@ -4,6 +4,7 @@ import { decode, encode } from '../../src/protocol/codec.ts';
 import { EncodeError } from '../../src/protocol/codec-error.ts';
 import { Reader } from '../../src/protocol/reader.ts';
 import {
+  type ProduceRequest,
   type ProduceRequestInput,
   produceRequest,
   produceResponse,
@@ -91,7 +92,10 @@ test('a field that the version lacks is refused, dropped if ignorable, free at i
   const dropped = encode(produceResponse, 1, response({ logAppendTimeMs: 5 }));
   assert.deepEqual(Buffer.concat(dropped), plain);
   const leader = (leaderId: number) => response({ currentLeader: { leaderId, leaderEpoch: -1 } });
-  assert.throws(() => encode(produceResponse, 9, leader(4)), EncodeError);
+  assert.throws(() => encode(produceResponse, 9, leader(4)), {
+    name: 'EncodeError',
+    message: 'ProduceResponse version 9: there is no place for currentLeader',
+  });
   assert.deepEqual(Buffer.concat(encode(produceResponse, 1, leader(-1))), plain);
   const read = decode(produceResponse, 10, Buffer.concat(encode(produceResponse, 10, leader(4))));
   assert.equal(read.responses[0]?.partitionResponses[0]?.currentLeader.leaderId, 4);
@@ -115,6 +119,12 @@ test('null is refused where the version has none', () => {
   const topics = [{ name: null }];
   assert.throws(() => encode(metadataRequest, 9, { topics }), EncodeError);
   assert.doesNotThrow(() => encode(metadataRequest, 10, { topics }));
+});
+
+test('what was decoded can be encoded again', () => {
+  const bytes = Buffer.concat(encode(produceRequest, 9, produceOf(batch)));
+  const read: ProduceRequest = decode(produceRequest, 9, bytes);
+  assert.deepEqual(Buffer.concat(encode(produceRequest, 9, read)), bytes);
 });
 
 test('a nullable struct is there or not', () => {
