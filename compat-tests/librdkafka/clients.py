@@ -19,13 +19,15 @@ def producer(bootstrap, **settings):
 
 
 def consumer(bootstrap, group=None, **settings):
-    """A consumer that checks the CRC of each batch and never commits unless told to."""
+    """A consumer that checks the CRC of each batch and never commits unless told to. The end of a
+    partition is seen when a fetch comes back empty, so fetches wait only for a short time."""
     defaults = {
         "bootstrap.servers": bootstrap,
         "group.id": group or unique("unused"),
         "auto.offset.reset": "earliest",
         "enable.auto.commit": False,
         "check.crcs": True,
+        "fetch.wait.max.ms": 50,
     }
     return Consumer(defaults | dotted(settings))
 

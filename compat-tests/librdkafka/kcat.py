@@ -26,7 +26,9 @@ def produce(bootstrap, topic, *arguments, stdin=b""):
 
 
 def consume(bootstrap, topic, *arguments):
-    return run(bootstrap, "-C", "-t", topic, "-e", "-q", *arguments)
+    """Reads to the end, which kcat sees when a fetch comes back empty: after a short time, then."""
+    wait = ["-X", "fetch.wait.max.ms=50"]
+    return run(bootstrap, "-C", "-t", topic, "-e", "-q", *wait, *arguments)
 
 
 def consume_json(bootstrap, topic, *arguments):

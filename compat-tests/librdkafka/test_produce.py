@@ -4,6 +4,7 @@ import json
 import os
 import time
 import zlib
+from collections import Counter
 
 import pytest
 from confluent_kafka import (
@@ -267,6 +268,7 @@ PARTITIONERS = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("partitioner", PARTITIONERS)
 def test_partitioner(bootstrap, new_topic, partitioner):
     topic = new_topic(7)
@@ -286,15 +288,22 @@ def test_partitioner(bootstrap, new_topic, partitioner):
         }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("sticky_ms", [0, 10])
 def test_records_without_key_spread(bootstrap, new_topic, sticky_ms):
     topic = new_topic(4)
     client = producer(bootstrap, sticky_partitioning_linger_ms=sticky_ms)
-    # Confirmed one hundred at a time: sticky partitioning stays on one partition for some time.
-    for _ in range(20):
-        deliver(client, [{"topic": topic, "value": b"v"} for _ in range(100)])
-    messages = read_topic(bootstrap, topic, 2000, partitions=4)
-    assert {message.partition() for message in messages} == set(range(4))
+    counts = Counter()
+
+    def spread():
+        # Sticky partitioning stays on one partition for some milliseconds.
+        delivered = deliver(client, [{"topic": topic, "value": b"v"} for _ in range(20)])
+        counts.update(message.partition() for message in delivered)
+        return len(counts) == 4
+
+    until(spread, lambda: f"records in every partition: {counts}", pause=0)
+    messages = read_topic(bootstrap, topic, counts.total(), partitions=4)
+    assert Counter(message.partition() for message in messages) == counts
 
 
 def test_unknown_partition(bootstrap, new_topic):
