@@ -56,6 +56,7 @@ export function replaceStaticMember(
   } else if (group.selectProtocol() !== group.protocolName) {
     rebalanceOrAdvance(context, group, reason, now);
   } else {
+    group.subscribedTopics = group.computeSubscribedTopics();
     storeReplacement(context, group, member, former, returns, leaderBefore);
   }
 }
