@@ -9,6 +9,8 @@ export interface Clock {
   wallMs(): number;
   /** Calls back once after `delayMs`, in a turn of its own. */
   after(delayMs: number, callback: () => void): CancelTimer;
+  /** Calls back once, in a turn of its own, after the input that has already arrived. */
+  soon(callback: () => void): void;
 }
 
 /** The machine's own clock. Timers do not keep the process alive. */
@@ -20,4 +22,5 @@ export const systemClock: Clock = {
     timer.unref();
     return () => clearTimeout(timer);
   },
+  soon: (callback) => void setImmediate(callback),
 };

@@ -1,0 +1,66 @@
+import { blockBytes, type IndexBlock, type IndexFile } from './index-file.ts';
+
+/** A block that a lookup needs and that is not in memory: load it and look up again. */
+export interface MissingBlock {
+  readonly file: IndexFile;
+  readonly block: number;
+}
+
+/** The index blocks used last, within a bound of bytes; shared by all index files. */
+export class BlockCache {
+  readonly #blocksMax: number;
+  /** Insertion order is order of last use. */
+  readonly #blocks = new Map<IndexFile, Map<number, IndexBlock>>();
+  readonly #order = new Map<IndexBlock, MissingBlock>();
+  readonly #loading = new Map<IndexFile, Map<number, Promise<void>>>();
+
+  constructor(bytesMax: number) {
+    this.#blocksMax = Math.max(1, Math.floor(bytesMax / blockBytes));
+  }
+
+  get(file: IndexFile, block: number): IndexBlock | undefined {
+    const found = this.#blocks.get(file)?.get(block);
+    if (found !== undefined) {
+      const key = this.#order.get(found)!;
+      this.#order.delete(found);
+      this.#order.set(found, key);
+    }
+    return found;
+  }
+
+  /** Reads the block from disk; calls for the same block at the same time share one read. */
+  async load({ file, block }: MissingBlock): Promise<void> {
+    const loading = this.#loading.get(file) ?? new Map<number, Promise<void>>();
+    this.#loading.set(file, loading);
+    const underWay = loading.get(block);
+    if (underWay !== undefined) return underWay;
+    const reading = file.readBlock(block).then((read) => this.#add(file, block, read));
+    loading.set(block, reading);
+    try {
+      await reading;
+    } finally {
+      loading.delete(block);
+      if (loading.size === 0) this.#loading.delete(file);
+    }
+  }
+
+  #add(file: IndexFile, block: number, read: IndexBlock): void {
+    const blocks = this.#blocks.get(file) ?? new Map<number, IndexBlock>();
+    this.#blocks.set(file, blocks);
+    blocks.set(block, read);
+    this.#order.set(read, { file, block });
+    while (this.#order.size > this.#blocksMax) {
+      const [oldest, key] = this.#order.entries().next().value!;
+      this.#order.delete(oldest);
+      const of = this.#blocks.get(key.file);
+      of?.delete(key.block);
+      if (of?.size === 0) this.#blocks.delete(key.file);
+    }
+  }
+
+  /** Forgets all blocks of a file that is being deleted. */
+  drop(file: IndexFile): void {
+    for (const block of this.#blocks.get(file)?.values() ?? []) this.#order.delete(block);
+    this.#blocks.delete(file);
+  }
+}

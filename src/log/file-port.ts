@@ -1,0 +1,33 @@
+/**
+ * The file system as the journal sees it. Injected, so that tests can lose at a crash whatever
+ * was not synced, fill the disk, and delay or fail any call. Errors carry Node's `code`
+ * (`ENOSPC`, `EIO`, …).
+ */
+
+export interface JournalFile {
+  /** Writes all pieces at `position`, continuing short writes. Nothing is durable before `sync`. */
+  write(pieces: readonly Uint8Array[], position: number): Promise<void>;
+  /** Makes earlier writes durable, with the file's length (fdatasync). Never retry a failed one. */
+  sync(): Promise<void>;
+  /** Reads up to `bytes`; less only at the end of the file. Answers the number of bytes read. */
+  read(target: Buffer, targetOffset: number, bytes: number, position: number): Promise<number>;
+  /** Sets the length; what is added reads as zeros. */
+  truncate(bytes: number): Promise<void>;
+  size(): Promise<number>;
+  close(): Promise<void>;
+}
+
+export interface FilePort {
+  /** `create` makes a new empty file (an existing one is emptied); without it the file must exist. */
+  open(path: string, mode: 'create' | 'write' | 'read'): Promise<JournalFile>;
+  /** Names in a folder, sorted; an absent folder is empty. */
+  list(folder: string): Promise<string[]>;
+  /** Makes the folder and its parents, each of them durable. */
+  makeFolder(folder: string): Promise<void>;
+  rename(from: string, to: string): Promise<void>;
+  remove(path: string): Promise<void>;
+  /** Makes creations, renames and removals in the folder durable. */
+  syncFolder(folder: string): Promise<void>;
+  /** Bytes that can still be written where the folder lies. */
+  freeBytes(folder: string): Promise<number>;
+}

@@ -1,0 +1,81 @@
+import { BrokerError } from '../core/errors.ts';
+import type { ExtentTable } from './extent-table.ts';
+import type { FilePort, JournalFile } from './file-port.ts';
+import {
+  decodeFileHeader,
+  encodeFileHeader,
+  type FileHeader,
+  fileHeaderBytes,
+  fileName,
+} from './format.ts';
+import type { IndexFile } from './index-file.ts';
+
+/**
+ * One file of the journal. It is first written to, then rolled (full, another one follows), and
+ * sealed once its last entry is applied: then its extents move from memory to an index file.
+ */
+export interface LogFile {
+  readonly header: FileHeader;
+  readonly file: JournalFile;
+  readonly path: string;
+  /** Position after the last group. */
+  end: number;
+  /** Raft index of the last entry; firstIndex - 1 while there is none. */
+  lastIndex: number;
+  /** Present until sealed. */
+  table: ExtentTable | undefined;
+  /** Present once sealed. */
+  index: IndexFile | undefined;
+  /** Reads under way; a removed file is closed after the last one. */
+  readers: number;
+  removed: boolean;
+}
+
+/**
+ * Creates a journal file in a way that leaves a whole one or none after a crash: under a
+ * temporary name, with header and length synced, then renamed, then the folder synced. The length
+ * is set at once so that later syncs need not change it; the blocks come as they are written
+ * (measured: no slower than blocks filled with zeros before, and half the writes).
+ */
+export async function createLogFile(
+  files: FilePort,
+  folder: string,
+  header: FileHeader,
+  bytes: number,
+): Promise<JournalFile> {
+  const temporary = `${folder}/next.tmp`;
+  const file = await files.open(temporary, 'create');
+  await file.write([encodeFileHeader(header)], 0);
+  await file.truncate(bytes);
+  await file.sync();
+  await files.rename(temporary, `${folder}/${fileName(header.basePosition)}`);
+  await files.syncFolder(folder);
+  return file;
+}
+
+/** Reads and checks the header of a file whose name promises `basePosition`. */
+export async function readFileHeader(
+  file: JournalFile,
+  path: string,
+  basePosition: number,
+): Promise<FileHeader> {
+  const bytes = Buffer.alloc(fileHeaderBytes);
+  await file.read(bytes, 0, fileHeaderBytes, 0);
+  const decoded = decodeFileHeader(bytes);
+  if (decoded.kind === 'unknown-version') throw unknownVersion(path, decoded.version);
+  if (decoded.kind === 'damaged' || decoded.header.basePosition !== basePosition) {
+    throw new BrokerError('JOURNAL_DAMAGED', `${path}: the header at position 0 is damaged`, {
+      file: path,
+      position: 0,
+    });
+  }
+  return decoded.header;
+}
+
+export function unknownVersion(path: string, version: number): BrokerError {
+  return new BrokerError(
+    'JOURNAL_VERSION_UNKNOWN',
+    `${path} was written in format version ${version}, which this version of Keylane does not know`,
+    { file: path, version },
+  );
+}

@@ -1,0 +1,398 @@
+import { assert } from '../core/assert.ts';
+import type { Clock } from '../core/clock.ts';
+import { BrokerError } from '../core/errors.ts';
+import type { Random } from '../core/random.ts';
+import { BlockCache } from './block-cache.ts';
+import { ExtentIndex } from './extent-index.ts';
+import { ExtentTable } from './extent-table.ts';
+import { addExtents } from './extents.ts';
+import type { FilePort } from './file-port.ts';
+import { type Entry, fileHeaderBytes, type StoredEntry } from './format.ts';
+import { type EncodedGroup, encodeGroup } from './group-encoder.ts';
+import { IndexFile, writeIndexFile } from './index-file.ts';
+import { createLogFile, type LogFile } from './journal-file.ts';
+import { isCode } from './node-files.ts';
+import { RecentBytes } from './recent-bytes.ts';
+import { indexName, type RecoveryStart, recover } from './recovery.ts';
+
+/**
+ * The tenant's one append-only log: Raft log and data store at once. It owns the files; the driver
+ * owns the order of things: one `append` at a time, `apply` for what is committed, `seal` and
+ * `remove` in the background. See format.ts for the bytes and recovery.ts for starts.
+ */
+export interface JournalOptions {
+  readonly files: FilePort;
+  readonly folder: string;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly start: RecoveryStart;
+  /** Called for every recovered entry that the snapshot does not cover. */
+  readonly onEntry: (entry: StoredEntry) => void;
+  /** `always` syncs before an append is done; `interval` does so every `syncIntervalMs`. */
+  readonly sync: 'always' | 'interval';
+  readonly syncIntervalMs: number;
+  /** A file is rolled before it grows beyond this. */
+  readonly fileBytesMax: number;
+  /** Or before it holds more batches than this: bounds the memory of its extents. */
+  readonly fileExtentsMax: number;
+  readonly recentBytesMax: number;
+  readonly indexCacheBytesMax: number;
+  /** An error after which the process must end and recover: a failed sync, a failed write. */
+  readonly onFatal: (error: BrokerError) => void;
+}
+
+/** A range of stored bytes. */
+export interface ByteRange {
+  readonly position: number;
+  readonly bytes: number;
+}
+
+export class Journal {
+  readonly extents: ExtentIndex;
+  readonly recent: RecentBytes;
+  readonly #options: JournalOptions;
+  readonly #cache: BlockCache;
+  readonly #logFiles: LogFile[];
+  /** Where the next group goes. */
+  #end: number;
+  /** Everything before it is known to be on disk. */
+  #synced: number;
+  /** The sync mark that was last written; when it is behind #synced an idle mark is due. */
+  #marked: number;
+  #lastIndex: number;
+  #lastTerm: number;
+  #sealing: Promise<void> | undefined;
+  #cancelIntervalSync: (() => void) | undefined;
+  #closed = false;
+
+  private constructor(options: JournalOptions, logFiles: LogFile[], end: number) {
+    this.#options = options;
+    this.#cache = new BlockCache(options.indexCacheBytesMax);
+    this.#logFiles = logFiles;
+    this.extents = new ExtentIndex(logFiles, this.#cache);
+    this.recent = new RecentBytes(options.recentBytesMax);
+    this.#end = end;
+    this.#synced = end;
+    this.#marked = 0;
+    this.#lastIndex = options.start.index;
+    this.#lastTerm = options.start.term;
+  }
+
+  /** Recovers what is on disk (creating the first file if there is nothing) and opens for writing. */
+  static async open(options: JournalOptions): Promise<{ journal: Journal; cutBytes: number }> {
+    const { files, folder, clock, start } = options;
+    await files.makeFolder(folder);
+    await files.makeFolder(indexFolder(folder));
+    const recovered = await recover({
+      files,
+      folder,
+      indexFolder: indexFolder(folder),
+      start,
+      onEntry: options.onEntry,
+      repair: true,
+      pause: () => new Promise((resolve) => clock.soon(resolve)),
+    });
+    const journal = new Journal(options, recovered.logFiles, recovered.end);
+    journal.#lastIndex = recovered.lastIndex;
+    journal.#lastTerm = recovered.lastTerm;
+    if (journal.#logFiles.length === 0) await journal.#startFile(start.position);
+    else await journal.#rewriteTail(recovered.unsyncedFrom);
+    return { journal, cutBytes: recovered.cutBytes };
+  }
+
+  get end(): number {
+    return this.#end;
+  }
+  get lastIndex(): number {
+    return this.#lastIndex;
+  }
+  get lastTerm(): number {
+    return this.#lastTerm;
+  }
+  get logFiles(): readonly LogFile[] {
+    return this.#logFiles;
+  }
+  /** Is there anything synced that no mark on disk says is synced? */
+  get markIsDue(): boolean {
+    return this.#marked < this.#synced;
+  }
+
+  /**
+   * Writes the entries as one group and, with `sync=always`, makes it durable. One at a time.
+   * Rejects with DISK_FULL when there is no space: then nothing of the group counts, and a later
+   * append takes its place. Any other failure is fatal. No entries: writes only a sync mark.
+   */
+  async append(entries: readonly Entry[]): Promise<readonly StoredEntry[]> {
+    let group = this.#encode(entries);
+    if (this.#mustRoll(group)) {
+      await this.#roll();
+      group = this.#encode(entries);
+    }
+    const logFile = this.#logFiles.at(-1)!;
+    const position = this.#end;
+    const marked = this.#synced;
+    try {
+      await logFile.file.write(group.pieces, position - logFile.header.basePosition);
+    } catch (error) {
+      throw this.#writeFailed(error, logFile);
+    }
+    if (this.#options.sync === 'always') await this.#sync(logFile);
+    this.#end = position + group.bytes;
+    logFile.end = this.#end;
+    this.#marked = marked;
+    if (this.#options.sync === 'always') this.#synced = this.#end;
+    else this.#syncLater();
+    for (const entry of entries) {
+      if (entry.index > 0) {
+        this.#lastIndex = entry.index;
+        this.#lastTerm = entry.term;
+        logFile.lastIndex = entry.index;
+      }
+    }
+    this.#remember(position, group);
+    return group.entries;
+  }
+
+  /** The extents of an entry become visible to reads: call when it is applied. */
+  apply(entry: StoredEntry): void {
+    if (entry.batches.length === 0) return;
+    const logFile = this.#fileAt(entry.positions[0]!);
+    assert(logFile?.table !== undefined, 'an entry is applied before its file is sealed');
+    addExtents(logFile.table, entry);
+  }
+
+  /**
+   * Moves the extents of rolled files whose last entry is applied from memory to index files.
+   * Works in the background in slices; a call while one is under way is that one.
+   */
+  seal(appliedIndex: number): Promise<void> {
+    this.#sealing ??= this.#sealFiles(appliedIndex).finally(() => {
+      this.#sealing = undefined;
+    });
+    return this.#sealing;
+  }
+
+  get sealIsDue(): boolean {
+    return this.#logFiles.length > 1 && this.#logFiles.at(-2)!.table !== undefined;
+  }
+
+  /** Deletes sealed files, durably. The caller knows that nothing in them is needed any more. */
+  async remove(removed: readonly LogFile[]): Promise<void> {
+    const { files, folder } = this.#options;
+    for (const logFile of removed) {
+      const at = this.#logFiles.indexOf(logFile);
+      assert(
+        at >= 0 && at < this.#logFiles.length - 1,
+        'the file that is written to is not removed',
+      );
+      this.#logFiles.splice(at, 1);
+      logFile.removed = true;
+      if (logFile.index !== undefined) {
+        this.#cache.drop(logFile.index);
+        await logFile.index.close();
+        await files.remove(`${indexFolder(folder)}/${indexName(logFile.header)}`);
+      }
+      await files.remove(logFile.path);
+      if (logFile.readers === 0) await logFile.file.close();
+    }
+    if (removed.length > 0) await files.syncFolder(folder);
+  }
+
+  /** Reads stored bytes from disk into `target`; they must lie in one file. */
+  async readInto(target: Buffer, at: number, range: ByteRange): Promise<void> {
+    const logFile = this.#fileAt(range.position);
+    assert(logFile !== undefined, `position ${range.position} is in no journal file`);
+    logFile.readers++;
+    try {
+      const inFile = range.position - logFile.header.basePosition;
+      const read = await logFile.file.read(target, at, range.bytes, inFile);
+      assert(read === range.bytes, `${logFile.path} is shorter than its extents say`);
+    } catch (error) {
+      throw isCode(error, 'EIO') ? this.#fatal('DISK_FAILED', error, logFile) : error;
+    } finally {
+      logFile.readers--;
+      if (logFile.removed && logFile.readers === 0) await logFile.file.close();
+    }
+  }
+
+  /** Do both ranges lie in the same file, so that one read can take them? */
+  sameFile(first: number, second: number): boolean {
+    return this.#fileAt(first) === this.#fileAt(second);
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.#cancelIntervalSync?.();
+    await this.#sealing;
+    if (this.#options.sync === 'interval') await this.#logFiles.at(-1)!.file.sync();
+    for (const logFile of this.#logFiles) {
+      await logFile.file.close();
+      await logFile.index?.close();
+    }
+  }
+
+  #encode(entries: readonly Entry[]): EncodedGroup {
+    return encodeGroup(entries, {
+      position: this.#end,
+      syncedPosition: this.#synced,
+      writtenMs: this.#options.clock.wallMs(),
+      salt: this.#logFiles.at(-1)!.header.salt,
+    });
+  }
+
+  #mustRoll(group: EncodedGroup): boolean {
+    const { header, table } = this.#logFiles.at(-1)!;
+    const used = this.#end - header.basePosition;
+    if (used <= fileHeaderBytes || group.entries.length === 0) return false;
+    let extents = table!.rows;
+    for (const entry of group.entries) extents += entry.batches.length;
+    return (
+      used + group.bytes > this.#options.fileBytesMax || extents > this.#options.fileExtentsMax
+    );
+  }
+
+  /** Syncs what was written, then puts a new file behind it. */
+  async #roll(): Promise<void> {
+    const last = this.#logFiles.at(-1)!;
+    if (this.#synced < this.#end) await this.#sync(last);
+    this.#synced = this.#end;
+    try {
+      await this.#startFile(this.#end);
+    } catch (error) {
+      throw this.#writeFailed(error, last);
+    }
+  }
+
+  async #startFile(basePosition: number): Promise<void> {
+    const { files, folder, fileBytesMax, random } = this.#options;
+    const header = {
+      basePosition,
+      firstIndex: this.#lastIndex + 1,
+      previousTerm: this.#lastTerm,
+      salt: random.bytes(4).readUInt32LE(0),
+    };
+    const file = await createLogFile(files, folder, header, fileBytesMax);
+    this.#logFiles.push({
+      header,
+      file,
+      path: `${folder}/${String(basePosition).padStart(20, '0')}.journal`,
+      end: basePosition + fileHeaderBytes,
+      lastIndex: this.#lastIndex,
+      table: new ExtentTable(basePosition),
+      index: undefined,
+      readers: 0,
+      removed: false,
+    });
+    this.#end = basePosition + fileHeaderBytes;
+    this.#synced = this.#end;
+    this.#marked = this.#end;
+  }
+
+  /**
+   * What lies after the last sync mark may be in the page cache only, and a sync that failed
+   * before the stop may have marked it clean: it is written again and synced before it counts.
+   */
+  async #rewriteTail(from: number): Promise<void> {
+    const last = this.#logFiles.at(-1)!;
+    const base = last.header.basePosition;
+    const start = Math.max(from, base + fileHeaderBytes);
+    const chunk = Buffer.allocUnsafe(Math.min(1024 * 1024, Math.max(1, this.#end - start)));
+    for (let at = start; at < this.#end; at += chunk.length) {
+      const bytes = Math.min(chunk.length, this.#end - at);
+      await last.file.read(chunk, 0, bytes, at - base);
+      await last.file.write([chunk.subarray(0, bytes)], at - base);
+    }
+    await last.file.sync();
+  }
+
+  #remember(position: number, group: EncodedGroup): void {
+    if (group.entries.length === 0) return;
+    let at = position;
+    for (const piece of group.pieces) {
+      this.recent.add(at, piece);
+      at += piece.length;
+    }
+  }
+
+  /**
+   * A failed sync is fatal and never tried again: the system may have dropped the pages that it
+   * could not write, and a second sync would succeed without them.
+   */
+  async #sync(logFile: LogFile): Promise<void> {
+    try {
+      await logFile.file.sync();
+    } catch (error) {
+      throw this.#fatal('DISK_FAILED', error, logFile);
+    }
+  }
+
+  #syncLater(): void {
+    if (this.#cancelIntervalSync !== undefined) return;
+    this.#cancelIntervalSync = this.#options.clock.after(this.#options.syncIntervalMs, () => {
+      this.#cancelIntervalSync = undefined;
+      if (this.#closed) return;
+      const end = this.#end;
+      this.#sync(this.#logFiles.at(-1)!).then(
+        () => {
+          this.#synced = Math.max(this.#synced, end);
+        },
+        () => undefined, // #sync has reported it as fatal
+      );
+    });
+  }
+
+  async #sealFiles(appliedIndex: number): Promise<void> {
+    const { files, folder, clock } = this.#options;
+    for (const logFile of this.#logFiles.slice(0, -1)) {
+      if (logFile.table === undefined || logFile.lastIndex > appliedIndex || this.#closed) continue;
+      const name = indexName(logFile.header);
+      const pause = () => new Promise<void>((resolve) => clock.soon(resolve));
+      try {
+        await writeIndexFile(files, indexFolder(folder), name, logFile.table, pause);
+      } catch (error) {
+        // Without space the extents stay in memory; the next roll or snapshot tries again.
+        if (isCode(error, 'ENOSPC')) return;
+        throw this.#fatal('DISK_FAILED', error, logFile);
+      }
+      logFile.index = await IndexFile.open(files, `${indexFolder(folder)}/${name}`);
+      if (logFile.index !== undefined) logFile.table = undefined;
+    }
+  }
+
+  #fileAt(position: number): LogFile | undefined {
+    let low = 0;
+    let high = this.#logFiles.length;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if (this.#logFiles[middle]!.header.basePosition <= position) low = middle + 1;
+      else high = middle;
+    }
+    const found = this.#logFiles[low - 1];
+    return found !== undefined && position < found.end ? found : undefined;
+  }
+
+  #writeFailed(error: unknown, logFile: LogFile): BrokerError {
+    if (error instanceof BrokerError) return error;
+    if (isCode(error, 'ENOSPC') || isCode(error, 'EDQUOT')) {
+      const { path } = logFile;
+      return new BrokerError('DISK_FULL', `no space left for ${path}`, { file: path }, error);
+    }
+    return this.#fatal('DISK_FAILED', error, logFile);
+  }
+
+  #fatal(code: 'DISK_FAILED', cause: unknown, logFile: LogFile): BrokerError {
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    const error = new BrokerError(
+      code,
+      `${logFile.path}: ${reason}`,
+      { file: logFile.path },
+      cause,
+    );
+    this.#options.onFatal(error);
+    return error;
+  }
+}
+
+function indexFolder(folder: string): string {
+  return `${folder}/index`;
+}

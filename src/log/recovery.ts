@@ -1,0 +1,265 @@
+import { BrokerError } from '../core/errors.ts';
+import { ExtentTable } from './extent-table.ts';
+import { addExtents } from './extents.ts';
+import type { FilePort } from './file-port.ts';
+import { type FileHeader, fileHeaderBytes, parseFileName, type StoredEntry } from './format.ts';
+import { IndexFile, writeIndexFile } from './index-file.ts';
+import { type LogFile, readFileHeader, unknownVersion } from './journal-file.ts';
+import { FileScanner } from './scan.ts';
+
+/** What a start takes from the last snapshot; all zero where there is none. */
+export interface RecoveryStart {
+  /** Everything before it is covered by the snapshot. */
+  readonly position: number;
+  /** Raft index and term of the last entry that the snapshot covers. */
+  readonly index: number;
+  readonly term: number;
+}
+
+export interface Recovered {
+  readonly logFiles: LogFile[];
+  /** Position at which the next group goes. */
+  readonly end: number;
+  /** Bytes at the end that no sync mark covers: they must be written again and synced. */
+  readonly unsyncedFrom: number;
+  readonly lastIndex: number;
+  readonly lastTerm: number;
+  /** Bytes of a torn tail that were cut off. */
+  readonly cutBytes: number;
+}
+
+export interface RecoveryOptions {
+  readonly files: FilePort;
+  readonly folder: string;
+  readonly indexFolder: string;
+  readonly start: RecoveryStart;
+  /** Called for every entry that the snapshot does not cover, in order; buffers do not outlive it. */
+  readonly onEntry: (entry: StoredEntry) => void;
+  /** False: only look, change nothing on disk (`keylane check`). */
+  readonly repair: boolean;
+  readonly pause: () => Promise<void>;
+}
+
+/**
+ * Reads the journal back after any kind of stop (design: unsynced writes may have reached the disk
+ * in any order). Files below the snapshot are not read, only their indexes. From there on each
+ * group is verified. The first bad group ends the journal if no later sync mark covers it: then it
+ * was never acknowledged, and is cut. Otherwise it is damage, and the start is refused.
+ */
+export async function recover(options: RecoveryOptions): Promise<Recovered> {
+  const logFiles = await openFiles(options);
+  const from = firstToScan(logFiles, options.start.position);
+  for (let i = 0; i < from; i++) await openIndex(options, logFiles[i]!, logFiles[i + 1]);
+  const state = {
+    lastIndex: options.start.index,
+    lastTerm: options.start.term,
+    synced: 0,
+    end: 0,
+  };
+  for (let i = from; i < logFiles.length; i++) {
+    await scanFile(options, logFiles, i, state);
+  }
+  const last = logFiles.at(-1);
+  let cutBytes = 0;
+  if (last !== undefined && options.repair) cutBytes = await cutTail(last, state.end);
+  return {
+    logFiles,
+    end: state.end,
+    unsyncedFrom: Math.min(Math.max(state.synced, firstPosition(last)), state.end),
+    lastIndex: state.lastIndex,
+    lastTerm: state.lastTerm,
+    cutBytes,
+  };
+}
+
+function firstPosition(file: LogFile | undefined): number {
+  return file === undefined ? 0 : file.header.basePosition + fileHeaderBytes;
+}
+
+async function openFiles(options: RecoveryOptions): Promise<LogFile[]> {
+  const { files, folder, repair } = options;
+  const logFiles: LogFile[] = [];
+  for (const name of await files.list(folder)) {
+    const basePosition = parseFileName(name);
+    const path = `${folder}/${name}`;
+    if (basePosition === undefined) {
+      if (repair && name.endsWith('.tmp')) await files.remove(path);
+      continue;
+    }
+    const file = await files.open(path, repair ? 'write' : 'read');
+    const header = await readFileHeader(file, path, basePosition);
+    logFiles.push({
+      header,
+      file,
+      path,
+      end: basePosition + fileHeaderBytes,
+      lastIndex: header.firstIndex - 1,
+      table: new ExtentTable(basePosition),
+      index: undefined,
+      readers: 0,
+      removed: false,
+    });
+  }
+  return logFiles;
+}
+
+/** The file that holds the snapshot's position; files before it need not be read. */
+function firstToScan(logFiles: readonly LogFile[], position: number): number {
+  let from = 0;
+  for (let i = 0; i < logFiles.length; i++) {
+    if (logFiles[i]!.header.basePosition <= position) from = i;
+  }
+  return from;
+}
+
+interface ScanState {
+  lastIndex: number;
+  lastTerm: number;
+  /** The greatest sync mark seen. */
+  synced: number;
+  end: number;
+}
+
+async function scanFile(
+  options: RecoveryOptions,
+  logFiles: readonly LogFile[],
+  number: number,
+  state: ScanState,
+): Promise<void> {
+  const logFile = logFiles[number]!;
+  const next = logFiles[number + 1];
+  const { start } = options;
+  const scanner = new FileScanner(logFile.file, logFile.header, await logFile.file.size());
+  checkContinues(logFile, state, start);
+  let position = scanner.firstPosition;
+  // A file is put in place only after everything before it was synced.
+  state.synced = Math.max(state.synced, logFile.header.basePosition);
+  for (;;) {
+    const scanned = await scanner.groupAt(position);
+    if (scanned.kind === 'unknown-version') throw unknownVersion(logFile.path, scanned.version);
+    if (scanned.kind === 'nothing') break;
+    const { header, entries, end } = scanned.group;
+    state.synced = Math.max(state.synced, header.syncedPosition);
+    for (const entry of entries) {
+      if (entry.index > 0) {
+        logFile.lastIndex = entry.index;
+        if (entry.index > start.index) {
+          checkIndex(logFile, entry, state);
+          state.lastIndex = entry.index;
+          state.lastTerm = entry.term;
+        }
+      }
+      if (position >= start.position) options.onEntry(entry);
+      // One voter: what is in the journal is committed.
+      addExtents(logFile.table!, entry);
+    }
+    position = end;
+    logFile.end = end;
+  }
+  state.end = position;
+  await checkEnd(logFile, next, position, scanner, state);
+}
+
+function checkContinues(logFile: LogFile, state: ScanState, start: RecoveryStart): void {
+  const { firstIndex, basePosition } = logFile.header;
+  if (basePosition <= start.position || firstIndex === state.lastIndex + 1) return;
+  throw damaged(
+    logFile.path,
+    0,
+    `entries ${state.lastIndex + 1} to ${firstIndex - 1} are missing: the file before it is gone`,
+  );
+}
+
+function checkIndex(logFile: LogFile, entry: StoredEntry, state: ScanState): void {
+  if (entry.index === state.lastIndex + 1) return;
+  throw damaged(
+    logFile.path,
+    logFile.end - logFile.header.basePosition,
+    `entry ${entry.index} follows entry ${state.lastIndex}`,
+  );
+}
+
+/** Nothing sound begins at `position`: is that the end, a torn tail, or damage? */
+async function checkEnd(
+  logFile: LogFile,
+  next: LogFile | undefined,
+  position: number,
+  scanner: FileScanner,
+  state: ScanState,
+): Promise<void> {
+  if (next?.header.basePosition === position) return;
+  const mark = await scanner.markBeyond(position);
+  const inFile = position - logFile.header.basePosition;
+  if (next === undefined && mark === undefined && state.synced <= position) return;
+  const until =
+    next === undefined
+      ? 'all that followed in this file'
+      : `entries ${state.lastIndex + 1} to ${next.header.firstIndex - 1}`;
+  throw damaged(logFile.path, inFile, `these bytes were synced before; lost: ${until}`);
+}
+
+function damaged(file: string, position: number, what: string): BrokerError {
+  return new BrokerError('JOURNAL_DAMAGED', `${file}: damage at position ${position}: ${what}`, {
+    file,
+    position,
+  });
+}
+
+/** Cuts what a torn write left behind `end`, durably, and answers how many bytes were not zero. */
+async function cutTail(last: LogFile, end: number): Promise<number> {
+  const inFile = end - last.header.basePosition;
+  const size = await last.file.size();
+  const torn = await bytesInUse(last, inFile, size);
+  if (torn > 0) {
+    await last.file.truncate(inFile);
+    await last.file.truncate(size);
+    await last.file.sync();
+  }
+  return torn;
+}
+
+async function bytesInUse(last: LogFile, from: number, size: number): Promise<number> {
+  const chunk = Buffer.allocUnsafe(1024 * 1024);
+  let used = 0;
+  for (let at = from; at < size; at += chunk.length) {
+    const read = await last.file.read(chunk, 0, Math.min(chunk.length, size - at), at);
+    let end = read;
+    while (end > 0 && chunk[end - 1] === 0) end--;
+    if (end > 0) used = at + end - from;
+  }
+  return used;
+}
+
+/** Opens a sealed file's index, or makes it again from the file's entries. */
+async function openIndex(
+  options: RecoveryOptions,
+  logFile: LogFile,
+  next: LogFile | undefined,
+): Promise<void> {
+  const { files, indexFolder, pause, repair } = options;
+  const name = indexName(logFile.header);
+  logFile.lastIndex = (next?.header.firstIndex ?? logFile.header.firstIndex) - 1;
+  const opened = await IndexFile.open(files, `${indexFolder}/${name}`);
+  if (opened !== undefined) {
+    logFile.index = opened;
+    logFile.table = undefined;
+    return;
+  }
+  const scanner = new FileScanner(logFile.file, logFile.header, await logFile.file.size());
+  let position = scanner.firstPosition;
+  for (;;) {
+    const scanned = await scanner.groupAt(position);
+    if (scanned.kind !== 'group') break;
+    for (const entry of scanned.group.entries) addExtents(logFile.table!, entry);
+    position = scanned.group.end;
+  }
+  logFile.end = position;
+  if (!repair) return;
+  await writeIndexFile(files, indexFolder, name, logFile.table!, pause);
+  logFile.index = await IndexFile.open(files, `${indexFolder}/${name}`);
+  if (logFile.index !== undefined) logFile.table = undefined;
+}
+
+export function indexName(header: FileHeader): string {
+  return `${String(header.basePosition).padStart(20, '0')}.index`;
+}

@@ -1,0 +1,28 @@
+/**
+ * The types of journal entries. A number is never used for anything else, and an entry of an
+ * unknown type or version stops the node: skipping it would let replicas drift apart.
+ */
+export const EntryType = {
+  /** First entry of a leader's term. */
+  noop: 1,
+  /** Raft's term and vote: not a log entry, it has index 0. */
+  hardState: 2,
+  /** Record batches, stored as they came; the meta says when. */
+  batches: 3,
+  topicCreated: 4,
+  topicDeleted: 5,
+  partitionsAdded: 6,
+  configsSet: 7,
+  logStartsMoved: 8,
+  offsetsCommitted: 9,
+  offsetsDeleted: 10,
+  groupStored: 11,
+  groupDeleted: 12,
+  producerIdsAllocated: 13,
+  producersExpired: 14,
+  clusterFounded: 15,
+} as const;
+export type EntryType = (typeof EntryType)[keyof typeof EntryType];
+
+/** The newest version of each type that this code writes; it reads all up to it. */
+export const entryVersion = 1;
