@@ -8,6 +8,7 @@ import { AnswerQueue, type AnswerQueueOwner, type Reply } from './answer-queue.t
 import { type BudgetWaiter, type ByteBudget, readBytesMax } from './byte-budget.ts';
 import { FrameReader, frameBytesUnknown } from './frame-reader.ts';
 import type { CloseReason, NetCounters, NetLimits } from './limits.ts';
+import { plainAddress } from './listeners.ts';
 import type { TurnEnd, TurnTaker } from './turn-end.ts';
 
 /** What a connection needs of its socket: net.Socket and tls.TLSSocket both fit. */
@@ -47,19 +48,21 @@ const lingerMsMax = 5000;
 
 export class Connection implements AnswerQueueOwner, BudgetWaiter, TurnTaker {
   readonly id: number;
-  /** The client's address as the socket gave it, '' if it was gone already. */
+  /** The client's address, IPv4 in its plain form; '' if it was gone already. */
   readonly remoteAddress: string;
   /** Frames shorter than this close the connection. Raw SASL tokens have no Kafka header. */
   frameBytesMin: number;
   readonly #transport: Transport;
   readonly #shared: Shared;
-  readonly #reader = new FrameReader();
+  #reader = new FrameReader();
   readonly #answers: AnswerQueue;
   #session: Session | null = null;
   /** Bytes that count in the budget: `#inFlightBytes` and those read but not yet dispatched. */
   #heldBytes = 0;
   #inFlightBytes = 0;
   #blocked = false;
+  /** The budget called: for the rest of the turn it is asked as one that has waited. */
+  #woken = false;
   #turnWanted = false;
   #closeReason: CloseReason | null = null;
   /** Once set, no frame is dispatched any more and the close follows the last answer. */
@@ -72,9 +75,9 @@ export class Connection implements AnswerQueueOwner, BudgetWaiter, TurnTaker {
   /** When the first byte of the unfinished frame came. */
   #frameStartMs = 0;
 
-  constructor(id: number, transport: Transport, shared: Shared) {
+  constructor(id: number, remoteAddress: string, transport: Transport, shared: Shared) {
     this.id = id;
-    this.remoteAddress = transport.remoteAddress ?? '';
+    this.remoteAddress = remoteAddress;
     this.frameBytesMin = shared.limits.frameBytesMin;
     this.#transport = transport;
     this.#shared = shared;
@@ -84,7 +87,7 @@ export class Connection implements AnswerQueueOwner, BudgetWaiter, TurnTaker {
 
   /** The address and port that the client connected to, '' and 0 once the socket is gone. */
   get localAddress(): string {
-    return this.#transport.localAddress ?? '';
+    return plainAddress(this.#transport.localAddress ?? '');
   }
 
   get localPort(): number {
@@ -116,17 +119,19 @@ export class Connection implements AnswerQueueOwner, BudgetWaiter, TurnTaker {
   open(session: Session): void {
     this.#session = session;
     const transport = this.#transport;
+    // The chunk may be in a buffer that the next read of any socket fills anew.
     transport.on('data', (chunk: Buffer) => this.#onData(chunk));
     transport.on('end', () => this.close(this.#endReason ?? 'client'));
     transport.on('error', () => this.close('error'));
     transport.on('close', () => this.#onTransportClosed());
+    transport.resume();
   }
 
   /** Closes at once; answers that are not written are lost. */
   close(reason: CloseReason): void {
     if (this.#closeReason !== null) return;
     this.#closeReason = reason;
-    this.#shared.budget.release(this, true);
+    this.#dropUnread();
     this.#transport.destroy();
   }
 
@@ -134,6 +139,7 @@ export class Connection implements AnswerQueueOwner, BudgetWaiter, TurnTaker {
   closeAfterAnswers(reason: CloseReason): void {
     if (this.closing) return;
     this.#endReason = reason;
+    this.#dropUnread();
     this.#transport.pause();
     this.#wantTurnEnd();
   }
@@ -157,7 +163,7 @@ export class Connection implements AnswerQueueOwner, BudgetWaiter, TurnTaker {
     this.#inFlightBytes += delta;
     // The bytes of a request are held from their arrival on; see #dispatch.
     this.#hold(delta);
-    if (!this.busy) this.#shared.budget.release(this, false);
+    if (!this.busy) this.#shared.budget.onAnswered(this);
     this.#wantTurnEnd();
   }
 
@@ -173,10 +179,12 @@ export class Connection implements AnswerQueueOwner, BudgetWaiter, TurnTaker {
     this.#answers.flush();
     if (this.#endReason !== null) this.#endIfAnswered();
     else if (this.#blocked) this.#readOn();
+    this.#woken = false;
   }
 
   wake(): void {
-    if (this.#blocked) this.#wantTurnEnd();
+    this.#woken = true;
+    this.#wantTurnEnd();
   }
 
   #onData(chunk: Buffer): void {
@@ -192,8 +200,8 @@ export class Connection implements AnswerQueueOwner, BudgetWaiter, TurnTaker {
 
   /** Dispatches what was read as far as the bounds allow, and sees to it that reading goes on. */
   #readOn(): void {
-    const reader = this.#reader;
     while (!this.closing) {
+      const reader = this.#reader;
       const size = reader.frameBytes;
       if (size !== frameBytesUnknown && !this.#isSizeLegal(size)) {
         this.close('frame-size');
@@ -219,13 +227,16 @@ export class Connection implements AnswerQueueOwner, BudgetWaiter, TurnTaker {
 
   #mayRead(frameBytes: number): boolean {
     const { limits, budget } = this.#shared;
-    if (!this.busy) return frameBytes <= readBytesMax || budget.admits(this);
+    if (!this.busy) return frameBytes <= readBytesMax || budget.admits(this, this.#woken);
     if (this.#answers.count >= limits.requestsInFlightMax) return false;
     if (this.#inFlightBytes + frameBytes > limits.connectionBytesInFlightMax) return false;
-    return budget.admits(this);
+    return budget.admits(this, this.#woken);
   }
 
   #block(): void {
+    this.#reader.keepRest();
+    // The budget hears of the waiter at the end of the turn at the latest.
+    this.#shared.turnEnd.schedule();
     if (this.#blocked) return;
     this.#blocked = true;
     this.#shared.counters.readPauses += 1;
@@ -233,11 +244,12 @@ export class Connection implements AnswerQueueOwner, BudgetWaiter, TurnTaker {
   }
 
   #dispatch(frame: Buffer): void {
-    const { counters, nowMs } = this.#shared;
+    const { budget, counters, nowMs } = this.#shared;
     const bytes = frame.length + 4;
     // What was held as read is from now on held as in flight.
     this.#hold(-bytes);
     const reply = this.#answers.push(bytes);
+    budget.onDispatched(this, bytes);
     counters.framesIn += 1;
     this.#frameStartMs = nowMs;
     try {
@@ -255,6 +267,14 @@ export class Connection implements AnswerQueueOwner, BudgetWaiter, TurnTaker {
   #hold(delta: number): void {
     this.#heldBytes += delta;
     this.#shared.budget.add(delta);
+  }
+
+  /** Gives up what was read and not dispatched: nothing will be dispatched any more. */
+  #dropUnread(): void {
+    this.#reader = new FrameReader();
+    this.#hold(this.#inFlightBytes - this.#heldBytes);
+    this.#shared.budget.forget(this);
+    this.#shared.turnEnd.schedule();
   }
 
   #wantTurnEnd(): void {
@@ -279,12 +299,10 @@ export class Connection implements AnswerQueueOwner, BudgetWaiter, TurnTaker {
 
   #onTransportClosed(): void {
     this.#closeReason ??= 'client';
-    const { budget, counters, turnEnd, onClosed } = this.#shared;
+    const { counters, onClosed } = this.#shared;
     counters.connectionsClosed[this.#closeReason] += 1;
     this.#answers.kill();
-    this.#hold(-this.#heldBytes);
-    budget.release(this, true);
-    turnEnd.schedule();
+    this.#dropUnread();
     this.#session?.onClose?.();
     this.#session = null;
     onClosed(this);

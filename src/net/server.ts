@@ -10,6 +10,7 @@ import { ByteBudget } from './byte-budget.ts';
 import { Connection, type Session, type Shared, type Transport } from './connection.ts';
 import { createNetCounters, defaultNetLimits, type NetCounters, type NetLimits } from './limits.ts';
 import { type HostPort, plainAddress } from './listeners.ts';
+import { readThroughSharedBuffer } from './shared-read.ts';
 import { TurnEnd } from './turn-end.ts';
 
 export interface NetServerOptions {
@@ -37,7 +38,7 @@ export class NetServer {
   readonly #connections = new Set<Connection>();
   readonly #connectionsByIp = new Map<string, number>();
   readonly #scanMs: number;
-  #scannedMs: number;
+  #scannedMs = 0;
   #cancelScan: (() => void) | null = null;
   #lastId = 0;
   #onEmpty: (() => void) | null = null;
@@ -47,8 +48,7 @@ export class NetServer {
     this.limits = { ...defaultNetLimits, ...options.limits };
     const { idleMsMax, writeStallMsMax, frameAssemblyMsMax } = this.limits;
     this.#scanMs = Math.min(scanMsMax, idleMsMax / 8, writeStallMsMax / 8, frameAssemblyMsMax / 8);
-    this.#scannedMs = options.clock.monotonicMs();
-    const budget = new ByteBudget(this.limits.totalBytesInFlightMax);
+    const budget = new ByteBudget(this.limits.totalBytesInFlightMax, this.limits.frameBytesMax);
     this.#shared = {
       limits: this.limits,
       counters: this.counters,
@@ -63,8 +63,12 @@ export class NetServer {
       noDelay: true,
       keepAlive: true,
       keepAliveInitialDelay: keepAliveDelayMs,
+      pauseOnConnect: true,
     });
-    this.#server.on('connection', (socket: Socket) => this.adopt(socket));
+    this.#server.on('connection', (socket: Socket) => {
+      const ip = this.#admit(socket);
+      if (ip !== null) this.#open(readThroughSharedBuffer(socket) ?? socket, ip);
+    });
   }
 
   /** Bytes of requests and answers that are in memory now. */
@@ -90,30 +94,15 @@ export class NetServer {
       this.#server.once('error', onError);
       this.#server.listen({ ...where, port: at.port, backlog: backlogMax }, () => {
         this.#server.off('error', onError);
-        this.#scheduleScan();
         resolve(this.address ?? at);
       });
     });
   }
 
-  /** Takes a connected socket in, or closes it at once if that would exceed a limit. */
+  /** Takes a connected stream in, or closes it at once if that would exceed a limit. */
   adopt(transport: Transport): void {
-    this.counters.connectionsAccepted += 1;
-    const ip = plainAddress(transport.remoteAddress ?? '');
-    const ofIp = this.#connectionsByIp.get(ip) ?? 0;
-    const { connectionsMax, connectionsPerIpMax } = this.limits;
-    if (this.#connections.size >= connectionsMax || ofIp >= connectionsPerIpMax) {
-      this.counters.connectionsRefused += 1;
-      transport.on('error', ignoreError);
-      transport.destroy();
-      return;
-    }
-    this.#connectionsByIp.set(ip, ofIp + 1);
-    this.#lastId += 1;
-    const connection = new Connection(this.#lastId, transport, this.#shared);
-    this.#connections.add(connection);
-    this.counters.connectionsOpen += 1;
-    connection.open(this.#options.openSession(connection));
+    const ip = this.#admit(transport);
+    if (ip !== null) this.#open(transport, ip);
   }
 
   /**
@@ -132,6 +121,34 @@ export class NetServer {
     this.#stopListening();
     this.#closeAll();
     return this.#whenEmpty();
+  }
+
+  /** The client's address if it may come in; else null, and the stream is closed. */
+  #admit(transport: Transport): string | null {
+    this.counters.connectionsAccepted += 1;
+    const ip = plainAddress(transport.remoteAddress ?? '');
+    const ofIp = this.#connectionsByIp.get(ip) ?? 0;
+    const { connectionsMax, connectionsPerIpMax } = this.limits;
+    if (this.#connections.size < connectionsMax && ofIp < connectionsPerIpMax) {
+      this.#connectionsByIp.set(ip, ofIp + 1);
+      return ip;
+    }
+    this.counters.connectionsRefused += 1;
+    transport.on('error', ignoreError);
+    transport.destroy();
+    return null;
+  }
+
+  #open(transport: Transport, ip: string): void {
+    this.#lastId += 1;
+    const connection = new Connection(this.#lastId, ip, transport, this.#shared);
+    this.#connections.add(connection);
+    this.counters.connectionsOpen += 1;
+    if (this.#cancelScan === null) {
+      this.#scannedMs = this.#options.clock.monotonicMs();
+      this.#scheduleScan();
+    }
+    connection.open(this.#options.openSession(connection));
   }
 
   #stopListening(): void {
@@ -154,24 +171,25 @@ export class NetServer {
   }
 
   #checkEmpty(): void {
-    if (this.#connections.size > 0 || this.#onEmpty === null) return;
+    if (this.#connections.size > 0) return;
     this.#cancelScan?.();
     this.#cancelScan = null;
     const onEmpty = this.#onEmpty;
     this.#onEmpty = null;
-    onEmpty();
+    onEmpty?.();
   }
 
   #onClosed(connection: Connection): void {
     this.#connections.delete(connection);
     this.counters.connectionsOpen -= 1;
-    const ip = plainAddress(connection.remoteAddress);
+    const ip = connection.remoteAddress;
     const ofIp = (this.#connectionsByIp.get(ip) ?? 1) - 1;
     if (ofIp === 0) this.#connectionsByIp.delete(ip);
     else this.#connectionsByIp.set(ip, ofIp);
     this.#checkEmpty();
   }
 
+  /** Scans go on while there are connections. */
   #scheduleScan(): void {
     this.#cancelScan = this.#options.clock.after(this.#scanMs, () => {
       this.#scan();
@@ -188,6 +206,8 @@ export class NetServer {
     this.#shared.nowMs += Math.min(nowMs - this.#scannedMs, 2 * this.#scanMs);
     this.#scannedMs = nowMs;
     for (const connection of this.#connections) connection.scan(this.#shared.nowMs);
+    // Those woken last may have sent nothing since; then it is for others to use the room.
+    this.#shared.turnEnd.schedule();
   }
 }
 

@@ -46,7 +46,7 @@ export class FakeClock implements Clock {
       const first = due[0];
       if (first === undefined) break;
       this.#timers = this.#timers.filter((timer) => timer !== first);
-      this.#nowMs = first.atMs;
+      this.#nowMs = Math.max(this.#nowMs, first.atMs);
       first.callback();
     }
     this.#nowMs = endMs;
