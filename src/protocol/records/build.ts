@@ -67,6 +67,18 @@ export function buildBatch(input: BatchInput, codecs: Codecs): Buffer {
   });
 }
 
+/** The values of the topic setting `compression.type`. */
+export type CompressionSetting = 'producer' | 'uncompressed' | keyof Codecs;
+
+/** In which codec a topic stores a batch that arrives in `source`. */
+export function targetCompression(
+  setting: CompressionSetting,
+  source: CompressionId,
+): CompressionId {
+  if (setting === 'producer') return source;
+  return setting === 'uncompressed' ? Compression.none : Compression[setting];
+}
+
 /**
  * The batch with the same records in another codec. All header fields stay but the codec, length
  * and CRC. `opened` is what `openRecords` gave for the batch.

@@ -70,8 +70,8 @@ export interface ValidBatch {
    */
   readonly timestampsToMend: boolean;
   /**
-   * Offset deltas are not 0, 1, 2, …: only possible without compression, where Kafka stores them as
-   * they came. `renumberBatch` mends it.
+   * Offset deltas are not 0, 1, 2, …: only possible without compression, where Kafka stores them
+   * as they came. `renumberBatch` mends it.
    */
   readonly deltasToMend: boolean;
   /** The records of a compressed batch, opened. */
@@ -88,6 +88,8 @@ const lz4IndependentBlocks = 0x20;
 const noTimestamp = -1;
 
 const cursor = new RecordCursor();
+/** What `surveyRecords` saw, good until the next call. */
+const survey = { minDelta: 0, maxDelta: 0, hasNullKey: false, areConsecutive: true };
 
 export function validateProduce(
   records: Buffer | null,
@@ -250,34 +252,28 @@ export function checkRecords(
   if (opened !== null && hasLinkedLz4Blocks(records)) {
     return invalid('Dependent LZ4 block stream is unsupported (BlockIndependence must be set)');
   }
-  const lowest = lowestTimestamp(rules);
-  const highest = highestTimestamp(rules);
-  const isLogAppendTime = batch.readTimestampType(records, 0) === 'LogAppendTime';
-  // A client must not claim LogAppendTime where the broker sets the time itself.
-  let isRefused = isLogAppendTime && rules.timestampType === 'LogAppendTime';
-  let maxTimestamp = noTimestamp;
-  let areConsecutive = true;
-  cursor.reset(records, 0, opened);
-  while (cursor.next()) {
-    const timestamp = cursor.timestamp;
-    if (timestamp > maxTimestamp) maxTimestamp = timestamp;
-    if (timestamp < lowest || timestamp > highest) {
-      if (timestamp !== noTimestamp) isRefused = true;
-    }
-    if (cursor.keyBytes < 0 && rules.compacted) isRefused = true;
-    if (cursor.offsetDelta !== cursor.index) areConsecutive = false;
-  }
-  const fault = cursor.fault;
-  if (fault !== null) {
+  surveyRecords(records, opened);
+  if (cursor.fault !== null) {
     cursor.release();
-    return invalid(`${fault} in topic partition ${rules.topicPartition}`);
+    return invalid(`${cursor.fault} in topic partition ${rules.topicPartition}`);
   }
-  if (isRefused || (isLogAppendTime && maxTimestamp === noTimestamp)) {
+  const isLogAppendTime = batch.readTimestampType(records, 0) === 'LogAppendTime';
+  const baseTimestamp = batch.readBaseTimestamp(records, 0);
+  const headerMaxTimestamp = batch.readMaxTimestamp(records, 0);
+  const latest = isLogAppendTime ? headerMaxTimestamp : baseTimestamp + survey.maxDelta;
+  const earliest = isLogAppendTime ? headerMaxTimestamp : baseTimestamp + survey.minDelta;
+  const maxTimestamp = Math.max(noTimestamp, latest);
+  if (
+    isLogAppendTime ||
+    earliest < lowestTimestamp(rules) ||
+    latest > highestTimestamp(rules) ||
+    (rules.compacted && survey.hasNullKey)
+  ) {
     const refused = collectRecordErrors(records, opened, rules);
     if (refused !== null) return refused;
   }
   cursor.release();
-  if (!areConsecutive && opened !== null) {
+  if (!survey.areConsecutive && opened !== null) {
     return invalid(
       `Inner offsets of the compressed record batch are not consecutive in topic partition` +
         ` ${rules.topicPartition}`,
@@ -292,12 +288,34 @@ export function checkRecords(
     producerId: Math.max(-1, batch.readProducerId(records, 0)),
     producerEpoch: batch.readProducerEpoch(records, 0),
     baseSequence: batch.readBaseSequence(records, 0),
-    baseTimestamp: batch.readBaseTimestamp(records, 0),
+    baseTimestamp,
     maxTimestamp,
-    timestampsToMend: isLogAppendTime || maxTimestamp !== batch.readMaxTimestamp(records, 0),
-    deltasToMend: !areConsecutive,
+    timestampsToMend: isLogAppendTime || maxTimestamp !== headerMaxTimestamp,
+    deltasToMend: !survey.areConsecutive,
     opened,
   };
+}
+
+/**
+ * The hot loop. It compares small integers only: what they mean for the batch, and which records
+ * are to blame if they are wrong, is found out afterwards.
+ */
+function surveyRecords(records: Buffer, opened: Buffer | null): void {
+  cursor.reset(records, 0, opened);
+  survey.hasNullKey = false;
+  survey.areConsecutive = true;
+  if (!cursor.next()) return;
+  let minDelta = cursor.timestampDelta;
+  let maxDelta = minDelta;
+  do {
+    const delta = cursor.timestampDelta;
+    if (delta < minDelta) minDelta = delta;
+    else if (delta > maxDelta) maxDelta = delta;
+    if (cursor.keyBytes < 0) survey.hasNullKey = true;
+    if (cursor.offsetDelta !== cursor.index) survey.areConsecutive = false;
+  } while (cursor.next());
+  survey.minDelta = minDelta;
+  survey.maxDelta = maxDelta;
 }
 
 /** Java's KafkaLZ4BlockInputStream reads no linked blocks, so Kafka does not let them in. */
@@ -375,7 +393,7 @@ function timestampError(records: Buffer, rules: ProduceRules): string | null {
     );
   }
   if (batch.readTimestampType(records, 0) === 'CreateTime') return null;
-  return `Invalid timestamp type in message. Producer should not set timestamp type to LogAppendTime.`;
+  return 'Invalid timestamp type in message. Producer should not set timestamp type to LogAppendTime.';
 }
 
 function invalid(message: string): RefusedBatch {

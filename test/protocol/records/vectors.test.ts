@@ -2,10 +2,14 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { codecs } from '../../../src/core/codecs.ts';
 import { Compression, type CompressionId } from '../../../src/core/compression.ts';
-import { crc32c } from '../../../src/core/crc32c.ts';
+import { crc32, crc32c, portableChecksums } from '../../../src/core/crc32c.ts';
 import { seededRandom } from '../../../src/core/random.ts';
 import * as batch from '../../../src/protocol/records/batch-header.ts';
-import { buildBatch, recompressBatch } from '../../../src/protocol/records/build.ts';
+import {
+  buildBatch,
+  recompressBatch,
+  targetCompression,
+} from '../../../src/protocol/records/build.ts';
 import {
   readControlType,
   readCoordinatorEpoch,
@@ -242,6 +246,12 @@ test('a batch goes from any codec to any other with the same records and header'
   }
 });
 
+test('compression.type names the codec of what is stored', () => {
+  assert.equal(targetCompression('producer', Compression.snappy), Compression.snappy);
+  assert.equal(targetCompression('uncompressed', Compression.snappy), Compression.none);
+  assert.equal(targetCompression('zstd', Compression.snappy), Compression.zstd);
+});
+
 test('control records say what they end', () => {
   const types = ['ABORT', 'COMMIT'];
   let count = 0;
@@ -289,16 +299,22 @@ test('damage in legacy message sets is found by their CRC', () => {
 const primitives = readVectors<PrimitiveVector & { data: string; crc: number }>('primitives');
 
 test('CRC-32C gives the values of the vectors, in one piece and in two', () => {
+  const portable = portableChecksums();
   let count = 0;
   for (const vector of primitives) {
     if (vector.kind !== 'crc32c') continue;
     count++;
     const bytes = Buffer.from(vector.data, 'hex');
-    assert.equal(crc32c(bytes), vector.crc);
     const half = bytes.length >> 1;
-    assert.equal(crc32c(bytes.subarray(half), crc32c(bytes.subarray(0, half))), vector.crc);
+    for (const checksum of [crc32c, portable.crc32c]) {
+      assert.equal(checksum(bytes, 0), vector.crc);
+      const first = checksum(bytes.subarray(0, half), 0);
+      assert.equal(checksum(bytes.subarray(half), first), vector.crc);
+    }
+    assert.equal(portable.crc32(bytes, 0), crc32(bytes));
   }
   assert.equal(count, 68);
+  assert.equal(crc32(Buffer.from('123456789')), 0xcbf43926);
 });
 
 /** One record whose offset delta or timestamp delta is given as bytes. */
