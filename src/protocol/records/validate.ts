@@ -393,7 +393,10 @@ function timestampError(records: Buffer, rules: ProduceRules): string | null {
     );
   }
   if (batch.readTimestampType(records, 0) === 'CreateTime') return null;
-  return 'Invalid timestamp type in message. Producer should not set timestamp type to LogAppendTime.';
+  return (
+    `Invalid timestamp type in message ${cursor.index}. Producer should not set timestamp type` +
+    ` to LogAppendTime.`
+  );
 }
 
 function invalid(message: string): RefusedBatch {
