@@ -29,6 +29,17 @@ export class Timer {
 }
 
 /**
+ * A timer that comes up this late says that the whole process was stopped or starved, and that
+ * heartbeats which came in time may still lie unread in its sockets.
+ */
+const lateMsMax = 2_000;
+/** So there is that long to read them before anybody is declared dead. */
+const lateGraceMs = 1_000;
+
+/** How many timers that were moved later one look at the next deadline sorts in anew. */
+const settledPerLookMax = 64;
+
+/**
  * All timers of a coordinator in one binary heap. Moving a deadline later (every heartbeat does)
  * only stores the new time; the heap is put right when the old time comes up. So a heartbeat costs
  * O(1), and each timer costs one O(log n) per timeout that it spans, however often it is moved.
@@ -59,37 +70,45 @@ export class Deadlines {
     if (timer.heapIndex >= 0) this.#remove(timer);
   }
 
-  /** When the next timer is due, Infinity if there is none. */
+  /**
+   * When to call `expire` next, Infinity if there is no timer. Nothing is due before it, but what
+   * was due then may have been moved later meanwhile.
+   */
   nextMs(): number {
-    const first = this.#settledFirst();
-    return first === undefined ? Number.POSITIVE_INFINITY : first.deadlineMs;
+    for (let i = 0; i < settledPerLookMax; i++) {
+      const first = this.#heap[0];
+      if (first === undefined || first.deadlineMs === first.heapDeadlineMs) break;
+      this.#settle(first);
+    }
+    return this.#heap[0]?.heapDeadlineMs ?? Number.POSITIVE_INFINITY;
   }
 
   /**
-   * Fires what is due at `now`, at most `timersMax` of it, so that one turn of the loop stays
-   * short. Returns how many fired. Timers scheduled by what fires count as well.
+   * Fires what is due at `now`. Touches at most `timersMax` timers, so that one turn of the loop
+   * stays short, and returns how many it touched. Timers scheduled by what fires count as well.
    */
   expire(now: Now, timersMax: number): number {
     let count = 0;
-    while (count < timersMax) {
-      const first = this.#settledFirst();
-      if (first === undefined || first.deadlineMs > now.monotonicMs) break;
-      this.cancel(first);
-      first.fire(now);
-      count++;
+    for (; count < timersMax; count++) {
+      const first = this.#heap[0];
+      if (first === undefined || first.heapDeadlineMs > now.monotonicMs) break;
+      if (first.deadlineMs > first.heapDeadlineMs) {
+        this.#settle(first);
+      } else if (now.monotonicMs - first.deadlineMs > lateMsMax) {
+        first.deadlineMs = now.monotonicMs + lateGraceMs;
+        this.#settle(first);
+      } else {
+        this.cancel(first);
+        first.fire(now);
+      }
     }
     return count;
   }
 
-  /** The first timer, after every timer that was moved later has been sorted in anew. */
-  #settledFirst(): Timer | undefined {
-    let first = this.#heap[0];
-    while (first !== undefined && first.deadlineMs > first.heapDeadlineMs) {
-      first.heapDeadlineMs = first.deadlineMs;
-      this.#siftDown(first);
-      first = this.#heap[0];
-    }
-    return first;
+  /** Sorts the first timer in anew, after it was moved later. */
+  #settle(first: Timer): void {
+    first.heapDeadlineMs = first.deadlineMs;
+    this.#siftDown(first);
   }
 
   #remove(timer: Timer): void {

@@ -48,6 +48,35 @@ test('a timer that schedules itself into the past does not hang the loop', () =>
   assert.equal(deadlines.expire(at(1), 7), 7);
 });
 
+test('one look and one turn sort in a bounded number of moved timers', () => {
+  const deadlines = new Deadlines();
+  const fired: number[] = [];
+  const timers = Array.from({ length: 1_000 }, (_, id) => new Timer(() => fired.push(id)));
+  for (const timer of timers) deadlines.schedule(timer, 100);
+  for (const timer of timers) deadlines.schedule(timer, 300);
+  assert.equal(deadlines.nextMs(), 100, 'some of them are still sorted by their former time');
+  let turns = 0;
+  while (deadlines.nextMs() <= 200) {
+    assert.ok(deadlines.expire(at(200), 100) <= 100);
+    turns++;
+  }
+  assert.ok(turns > 3 && turns <= 10, `${turns} turns`);
+  assert.equal(deadlines.nextMs(), 300);
+  assert.deepEqual(fired, []);
+});
+
+test('a timer that comes up seconds late waits for what lies unread', () => {
+  const deadlines = new Deadlines();
+  const fired: number[] = [];
+  const timer = new Timer((now) => fired.push(now.monotonicMs));
+  deadlines.schedule(timer, 100);
+  deadlines.expire(at(60_000), 10);
+  assert.deepEqual(fired, []);
+  assert.equal(deadlines.nextMs(), 61_000);
+  deadlines.expire(at(61_000), 10);
+  assert.deepEqual(fired, [61_000]);
+});
+
 test('random schedules agree with a sorted list', () => {
   for (let seed = 1; seed <= 50; seed++) {
     const random = seededRandom(seed);

@@ -37,7 +37,7 @@ import { joinError, syncError } from './responses.ts';
 import { ClassicState } from './state.ts';
 import { syncGroup } from './sync.ts';
 
-/** How many timers one call of `expire` lets fire, so that a turn of the loop stays short. */
+/** How many timers one call of `expire` looks at, so that a turn of the loop stays short. */
 const timersPerExpireMax = 1_000;
 
 export class ClassicCoordinator {
@@ -196,7 +196,10 @@ export class ClassicCoordinator {
     context.flush();
   }
 
-  /** When `expire` has to be called next, Infinity if there is nothing to wait for. */
+  /**
+   * When `expire` has to be called next, Infinity if there is nothing to wait for. Changes with
+   * every call; a timer that was set for an earlier answer may stand, it merely comes too soon.
+   */
   nextDeadlineMs(): number {
     return this.#context.deadlines.nextMs();
   }

@@ -8,6 +8,12 @@ import { type ClassicMember, emptyBuffer, type MemberFacts } from './member.ts';
 import type { JoinGroupResponse, Respond } from './messages.ts';
 import { assertTransition, ClassicState } from './state.ts';
 
+interface Subscriptions {
+  /** Not read yet. */
+  readonly metadata: readonly Buffer[] | null;
+  readonly topics: ReadonlySet<string> | null;
+}
+
 /**
  * The data of one classic group and the rules that need nothing else (Kafka's ClassicGroup). Who
  * is answered when, what is timed and what is made durable is not decided here.
@@ -26,7 +32,6 @@ export class ClassicGroup {
   protocolType: string | null = null;
   protocolName: string | null = null;
   leaderId: string | null = null;
-  subscribedTopics: ReadonlySet<string> | null = null;
   readonly members = new Map<string, ClassicMember>();
   /** Instance id => member id. */
   readonly staticMembers = new Map<string, string>();
@@ -48,6 +53,7 @@ export class ClassicGroup {
   /** It has, or may have, committed offsets, which keep it alive without an image. */
   holdsOffsets = false;
   readonly #supporters = new Map<string, number>();
+  #subscriptions: Subscriptions = { metadata: null, topics: null };
 
   constructor(groupId: string, joinTimer: Timer, syncTimer: Timer, now: Now) {
     this.groupId = groupId;
@@ -178,7 +184,7 @@ export class ClassicGroup {
     this.pendingSyncs.clear();
     const isEmpty = this.members.size === 0;
     this.protocolName = isEmpty ? null : this.selectProtocol();
-    this.subscribedTopics = this.computeSubscribedTopics();
+    this.noteSubscriptions();
     this.transitionTo(isEmpty ? ClassicState.empty : ClassicState.completingRebalance, now);
   }
 
@@ -200,15 +206,25 @@ export class ClassicGroup {
     return winner;
   }
 
-  computeSubscribedTopics(): ReadonlySet<string> | null {
-    if (this.protocolType !== consumerProtocolType) return null;
-    const all = new Set<string>();
-    for (const member of this.members.values()) {
-      const topics = readSubscribedTopics(member.metadata(this.protocolName!));
-      if (topics === null) return null;
-      for (const topic of topics) all.add(topic);
+  /**
+   * The topics that the members of this generation subscribe to; null where their metadata does
+   * not tell. Read when it is first asked for, which is seldom: a large group has much of it.
+   */
+  get subscribedTopics(): ReadonlySet<string> | null {
+    const { metadata } = this.#subscriptions;
+    if (metadata !== null) {
+      this.#subscriptions = { metadata: null, topics: readAllTopics(metadata) };
     }
-    return all;
+    return this.#subscriptions.topics;
+  }
+
+  /** From now on the members' present metadata is what counts as subscribed. */
+  noteSubscriptions(): void {
+    const metadata =
+      this.protocolType === consumerProtocolType
+        ? [...this.members.values()].map((member) => member.metadata(this.protocolName!))
+        : null;
+    this.#subscriptions = { metadata, topics: null };
   }
 
   /** Who may act as this member: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID or NONE. */
@@ -246,4 +262,14 @@ export class ClassicGroup {
       else this.#supporters.set(name, count);
     }
   }
+}
+
+function readAllTopics(metadata: readonly Buffer[]): ReadonlySet<string> | null {
+  const all = new Set<string>();
+  for (const bytes of metadata) {
+    const topics = readSubscribedTopics(bytes);
+    if (topics === null) return null;
+    for (const topic of topics) all.add(topic);
+  }
+  return all;
 }

@@ -31,7 +31,7 @@ export function leaveGroup(
     return;
   }
   if (group.state !== ClassicState.empty) {
-    rebalanceOrAdvance(context, group, `${leftCount} members left`, now);
+    rebalanceOrAdvance(context, group, `members left: ${leftCount}`, now);
   }
   answerWhenStored(context, group, response, respond);
   dropUnusedGroup(context, group, now);

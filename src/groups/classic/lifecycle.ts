@@ -143,7 +143,7 @@ export function restoreGroup(
   group.leaderId = image.leaderId;
   group.state = image.members.length === 0 ? ClassicState.empty : ClassicState.stable;
   group.stateTimestampMs = image.stateTimestampMs;
-  group.subscribedTopics = group.computeSubscribedTopics();
+  group.noteSubscriptions();
   if (group.members.size > context.options.groupSizeMax) {
     // `group.max.size` was lowered: those who come back first stay.
     prepareRebalance(context, group, 'the restored group is too large', now);

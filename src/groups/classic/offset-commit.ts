@@ -20,6 +20,8 @@ export function validateOffsetCommit(
   now: Now,
 ): ErrorCode {
   const { generationId, memberId, groupInstanceId, isTransactional } = check;
+  // Other commits, and all that only reads or deletes offsets, may name the empty group.
+  if (isTransactional && check.groupId === '') return ErrorCode.INVALID_GROUP_ID;
   let group = context.groups.get(check.groupId);
   if (group === undefined) {
     if (generationId >= 0) {

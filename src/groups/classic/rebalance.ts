@@ -180,7 +180,7 @@ export function onSyncTimer(context: ClassicContext, group: ClassicGroup, now: N
   const late = [...group.pendingSyncs].map((memberId) => group.members.get(memberId)!);
   if (late.length === 0) return;
   for (const member of late) removeMember(context, group, member, 'did not sync');
-  const reason = `removed ${late.length} members that did not sync in time`;
+  const reason = `members that did not sync in time: ${late.length}`;
   prepareRebalance(context, group, reason, now);
 }
 

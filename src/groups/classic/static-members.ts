@@ -56,7 +56,7 @@ export function replaceStaticMember(
   } else if (group.selectProtocol() !== group.protocolName) {
     rebalanceOrAdvance(context, group, reason, now);
   } else {
-    group.subscribedTopics = group.computeSubscribedTopics();
+    group.noteSubscriptions();
     storeReplacement(context, group, member, former, returns, leaderBefore);
   }
 }
