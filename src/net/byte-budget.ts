@@ -76,10 +76,15 @@ export class ByteBudget {
     this.#debtBytes -= debt;
   }
 
-  /** The waiter is gone. */
-  forget(waiter: BudgetWaiter): void {
+  /** The waiter does not need to be let through any more. */
+  leave(waiter: BudgetWaiter): void {
     this.#waiting.delete(waiter);
     if (this.#elder === waiter) this.#elder = null;
+  }
+
+  /** The waiter is gone. */
+  forget(waiter: BudgetWaiter): void {
+    this.leave(waiter);
     this.onAnswered(waiter);
   }
 

@@ -200,9 +200,10 @@ export class Connection implements AnswerQueueOwner, BudgetWaiter, TurnTaker {
 
   /** Dispatches what was read as far as the bounds allow, and sees to it that reading goes on. */
   #readOn(): void {
+    let size = 0;
     while (!this.closing) {
       const reader = this.#reader;
-      const size = reader.frameBytes;
+      size = reader.frameBytes;
       if (size !== frameBytesUnknown && !this.#isSizeLegal(size)) {
         this.close('frame-size');
         return;
@@ -215,10 +216,7 @@ export class Connection implements AnswerQueueOwner, BudgetWaiter, TurnTaker {
       if (frame === null) break;
       this.#dispatch(frame);
     }
-    if (this.#blocked && !this.closing) {
-      this.#blocked = false;
-      this.#transport.resume();
-    }
+    if (this.#blocked && !this.closing) this.#unblock(size);
   }
 
   #isSizeLegal(size: number): boolean {
@@ -241,6 +239,17 @@ export class Connection implements AnswerQueueOwner, BudgetWaiter, TurnTaker {
     this.#blocked = true;
     this.#shared.counters.readPauses += 1;
     this.#transport.pause();
+  }
+
+  #unblock(frameBytes: number): void {
+    const { budget, turnEnd } = this.#shared;
+    this.#blocked = false;
+    // Only who is in the middle of a large frame may keep the place of the elder.
+    if (frameBytes <= readBytesMax) {
+      budget.leave(this);
+      turnEnd.schedule();
+    }
+    this.#transport.resume();
   }
 
   #dispatch(frame: Buffer): void {

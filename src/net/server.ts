@@ -192,16 +192,17 @@ export class NetServer {
   /** Scans go on while there are connections. */
   #scheduleScan(): void {
     this.#cancelScan = this.#options.clock.after(this.#scanMs, () => {
-      this.#scan();
+      this.scan();
       this.#scheduleScan();
     });
   }
 
   /**
+   * Looks for stalled connections; called by the server's own timer.
    * Time in which the process did not run (a stopped process, a sleeping machine) does not count:
    * the data that came meanwhile has not been looked at yet.
    */
-  #scan(): void {
+  scan(): void {
     const nowMs = this.#options.clock.monotonicMs();
     this.#shared.nowMs += Math.min(nowMs - this.#scannedMs, 2 * this.#scanMs);
     this.#scannedMs = nowMs;

@@ -1,7 +1,17 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { seededRandom } from '../../src/core/random.ts';
 import { readBytesMax } from '../../src/net/byte-budget.ts';
-import { answer, FrameCollector, framed, request, rounds, TestServer, until } from './helpers.ts';
+import {
+  answer,
+  FrameCollector,
+  framed,
+  request,
+  rounds,
+  type Taken,
+  TestServer,
+  until,
+} from './helpers.ts';
 
 function texts(server: TestServer): string {
   return server.taken.map(({ text }) => text.replaceAll('.', '')).join();
@@ -356,3 +366,41 @@ test('many connections with large requests all get their turn', async () => {
   assert(server.net.counters.readPauses > 0);
   await server.net.close();
 });
+
+for (const seed of [1, 2, 3, 4, 5, 6]) {
+  test(`under all bounds at once every request is answered, seed ${seed}`, async () => {
+    const random = seededRandom(seed);
+    const below = (max: number): number => Math.floor(random.next() * max);
+    const server = new TestServer({
+      totalBytesInFlightMax: 2 * bigBytes,
+      connectionBytesInFlightMax: bigBytes,
+      frameBytesMax: 2 * bigBytes,
+      requestsInFlightMax: 4,
+    });
+    const waiting: Taken[] = [];
+    server.onRequest = (taken) => {
+      if (random.next() < 0.3) answer(taken.reply, taken.text);
+      else waiting.push(taken);
+    };
+    const clients = Array.from({ length: 12 }, (_, i) => {
+      const { client } = server.connect(`10.0.0.${i}`);
+      const names = Array.from({ length: 12 }, (_, k) => `${i}-${k}`.padEnd(32, '.'));
+      for (const name of names) {
+        const bytes = random.next() < 0.5 ? 32 + below(500) : 32 + below(2 * bigBytes - 32);
+        client.write(request(name, bytes));
+      }
+      return { names, received: new FrameCollector(client) };
+    });
+    await until(() => {
+      for (let n = below(4); n > 0 && waiting.length > 0; n--) {
+        const [taken] = waiting.splice(below(waiting.length), 1);
+        answer(taken!.reply, taken!.text);
+      }
+      return clients.every(({ names, received }) => received.frames.length === names.length);
+    }, 'all answers');
+    for (const { names, received } of clients) assert.deepEqual(received.texts, names);
+    await until(() => server.net.inFlightBytes === 0, 'nothing is held');
+    assert(server.net.counters.readPauses > 0);
+    await server.net.close();
+  });
+}

@@ -208,6 +208,8 @@ export class TestServer {
   readonly closed: Connection[] = [];
   readonly fatal: unknown[] = [];
   readonly net: NetServer;
+  /** Called first, with the whole frame. */
+  onFrame: (frame: Buffer, reply: Reply) => void = () => undefined;
   /** Called for each request before it is filed. */
   onRequest: (taken: Taken) => void = () => undefined;
 
@@ -234,6 +236,7 @@ export class TestServer {
       onFrame: (frame, reply) => {
         const text = frame.toString('latin1', 0, 32);
         const taken = { text, bytes: frame.length, reply, connection };
+        this.onFrame(frame, reply);
         this.onRequest(taken);
         this.taken.push(taken);
       },
