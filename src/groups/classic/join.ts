@@ -71,7 +71,7 @@ function joinExistingGroup(
   respond: JoinRespond,
 ): void {
   const { memberId } = request;
-  if (!hasRoomFor(context, group, memberId)) {
+  if (!hasRoomFor(context, group, request)) {
     context.answer(respond, joinError('', ErrorCode.GROUP_MAX_SIZE_REACHED));
     turnAway(context, group, memberId, now);
   } else if (!group.supportsProtocols(request.protocolType, request.protocols)) {
@@ -91,8 +91,15 @@ function joinExistingGroup(
  * `group.max.size`. While members gather only those who came back count: so a group that is too
  * large because the limit was lowered keeps the first ones and turns the last ones away.
  */
-function hasRoomFor(context: ClassicContext, group: ClassicGroup, memberId: string): boolean {
-  const member = group.members.get(memberId);
+function hasRoomFor(
+  context: ClassicContext,
+  group: ClassicGroup,
+  request: JoinGroupRequest,
+): boolean {
+  // A static member that comes back takes no more room than before (Kafka turns it away).
+  const { memberId, groupInstanceId } = request;
+  const holder = groupInstanceId === null ? undefined : group.staticMembers.get(groupInstanceId);
+  const member = group.members.get(memberId === '' ? (holder ?? '') : memberId);
   switch (group.state) {
     case ClassicState.empty:
     case ClassicState.dead:

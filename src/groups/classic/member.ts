@@ -46,7 +46,7 @@ export class ClassicMember {
     this.session = session;
   }
 
-  /** Whoever waits for the coordinator's answer need not heartbeat; new members are the exception. */
+  /** Whoever waits for the coordinator need not heartbeat; new members are the exception. */
   get isKeptByParkedRequest(): boolean {
     return !this.isNew && (this.awaitingJoin !== null || this.awaitingSync !== null);
   }

@@ -18,6 +18,7 @@ export interface JoinGroupRequest {
   readonly memberId: string;
   readonly groupInstanceId: string | null;
   readonly clientId: string;
+  /** As Kafka shows it: the address after a slash, `/192.0.2.1`. */
   readonly clientHost: string;
   readonly protocolType: string;
   readonly protocols: readonly GroupProtocol[];

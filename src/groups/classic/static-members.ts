@@ -107,6 +107,7 @@ function storeReplacement(
       const error = joinError('', ErrorCode.COORDINATOR_NOT_AVAILABLE);
       answerJoin(context, group, member, error);
       takePlace(context, group, member, former.memberId, former.facts, now);
+      group.noteSubscriptions();
     }
   });
 }
