@@ -69,7 +69,23 @@ export class Context {
   constructor(suite, onClose) {
     this.suite = suite;
     this.onClose = onClose;
+    this.faults = [];
+    // Registered first, so it runs last: what clients reported beside their answers fails the check.
+    onClose('error events', async () => {
+      if (this.faults.length > 0) throw this.faults[0];
+    });
     this.admin = this.newAdmin();
+  }
+
+  /**
+   * Error events of consumers. A heartbeat that is due while its consumer closes reports
+   * that the connections are closed; that is no fault.
+   */
+  watch(emitter) {
+    emitter.on('error', (error) => {
+      if (!findErrorBy(error, 'closed', true)) this.faults.push(error);
+    });
+    return emitter;
   }
 
   newAdmin(options = {}) {
@@ -144,7 +160,7 @@ export class Context {
       ...options,
     });
     this.onClose('consumer', () => consumer.close(true));
-    return consumer;
+    return this.watch(consumer);
   }
 
   /** Sends `values` to one partition of a topic. */
