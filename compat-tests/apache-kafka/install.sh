@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Copies Apache Kafka's jars into lib/ (ignored by git). Does nothing when lib/ already belongs to this
-# pom.xml; two runs at once wait for each other.
+# Copies Apache Kafka's jars into lib/ (ignored by git). Does nothing when lib/ belongs to this
+# pom.xml already; two runs at once wait for each other.
 set -euo pipefail
 here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 lib="$here/lib"

@@ -3,8 +3,8 @@
 #
 #   start.sh PORT [DATADIR]
 #
-# DATADIR is kept; without it a fresh directory below TMPDIR is used, which the caller has to remove.
-# It neither waits for the broker nor goes into the background: the process is the JVM itself (exec),
+# DATADIR is kept; without it a fresh directory below TMPDIR is used, for the caller to remove.
+# It does not wait until the broker is up: the process becomes the JVM itself (exec),
 # so SIGTERM stops Kafka. It listens about two seconds after the start.
 #
 # KAFKA_HEAP_OPTS    default -Xms256m -Xmx1g; for comparisons of speed use -Xms1g -Xmx1g
@@ -55,7 +55,7 @@ java_options=(
 )
 
 if [[ ! -f "$data/logs/meta.properties" ]]; then
-  # 16 random bytes in Kafka's base64; an id may not begin with a dash, that would read as an option.
+  # 16 random bytes in Kafka's base64; an id may not begin with a dash, which reads as an option.
   id="$(head -c 16 /dev/urandom | base64 | tr '+/' '-_' | tr -d '=' | sed 's/^[-_]/k/')"
   java -Xmx256m -XX:TieredStopAtLevel=1 "${java_options[@]}" \
     kafka.tools.StorageTool format -t "$id" -c "$config" >&2
