@@ -39,10 +39,13 @@ export interface AnswerQueueOwner {
 }
 
 /** Bytes of one vectored write: small enough for its progress to be seen and memory to return. */
-const writeBytesMax = 1024 * 1024;
+const writeBytesMax = 256 * 1024;
 /** Pieces of one vectored write, below Linux's IOV_MAX of 1024. */
 const writePiecesMax = 512;
-/** Neighbouring pieces up to this size are copied together: dearer as pieces than as bytes. */
+/**
+ * Neighbouring pieces up to this size are copied together: 200 pieces of 100 bytes cost the server
+ * 23 µs joined and 35 µs as they are.
+ */
 const joinBytesMax = 1024;
 
 export class AnswerQueue {

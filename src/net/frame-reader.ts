@@ -17,7 +17,9 @@ import { assert } from '../core/assert.ts';
 /** What `frameBytes` says while the size field itself has not arrived whole. */
 export const frameBytesUnknown = Number.MIN_SAFE_INTEGER;
 
-const firstBytesMax = 64 * 1024;
+/** So much is allocated for any frame that begins. */
+const firstBytesMax = 4 * 1024;
+/** Up to this size a frame has its full memory as soon as a sixteenth of it is there. */
 const stepBytesMax = 1024 * 1024;
 
 export class FrameReader {

@@ -20,7 +20,7 @@ export interface NetLimits {
   readonly connectionsPerIpMax: number;
   /** Kafka's `connections.max.idle.ms`. */
   readonly idleMsMax: number;
-  /** How long a client may take to accept one write, of at most 1 MiB. */
+  /** How long a client may take to accept one write, of at most 256 KiB. */
   readonly writeStallMsMax: number;
   /**
    * How long a frame may take to arrive while others wait for memory. Clients give a request up
@@ -69,6 +69,8 @@ export interface NetCounters {
   connectionsAccepted: number;
   /** Closed right after accept, because of a limit on connections. */
   connectionsRefused: number;
+  /** The system could not accept a connection, for instance for want of file descriptors. */
+  acceptErrors: number;
   readonly connectionsClosed: Record<CloseReason, number>;
   framesIn: number;
   bytesIn: number;
@@ -83,6 +85,7 @@ export function createNetCounters(): NetCounters {
     connectionsOpen: 0,
     connectionsAccepted: 0,
     connectionsRefused: 0,
+    acceptErrors: 0,
     connectionsClosed: closed as Record<CloseReason, number>,
     framesIn: 0,
     bytesIn: 0,

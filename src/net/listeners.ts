@@ -8,7 +8,7 @@ export interface HostPort {
 
 export interface ListenerSettings {
   readonly listen: HostPort;
-  /** What clients are told, if that is not what is listened on. Host '' and port 0 leave it open. */
+  /** What clients are told instead of that. Host '' and port 0 leave their part as it is. */
   readonly advertise?: HostPort | undefined;
 }
 

@@ -65,6 +65,10 @@ export class NetServer {
       keepAliveInitialDelay: keepAliveDelayMs,
       pauseOnConnect: true,
     });
+    // Such as no file descriptors left: this client is lost, the listener goes on.
+    this.#server.on('error', () => {
+      if (this.#server.listening) this.counters.acceptErrors += 1;
+    });
     this.#server.on('connection', (socket: Socket) => {
       const ip = this.#admit(socket);
       if (ip !== null) this.#open(readThroughSharedBuffer(socket) ?? socket, ip);
