@@ -1,0 +1,131 @@
+import { ErrorCode } from '../protocol/error-codes.ts';
+import {
+  type ListOffsetsRequest,
+  type ListOffsetsResponseInput,
+  listOffsetsRequest,
+  listOffsetsResponse,
+} from '../protocol/schema/02-list-offsets.ts';
+import type { Broker } from './broker.ts';
+import { defineHandler } from './handler.ts';
+import { findMaxTimestampOffset, findTimestampOffset } from './timestamp-search.ts';
+
+type RequestPartition = ListOffsetsRequest['topics'][number]['partitions'][number];
+type ResponsePartition = ListOffsetsResponseInput['topics'][number]['partitions'][number];
+
+/** The timestamps that are questions of their own, and since which version. */
+const Special = { latest: -1, earliest: -2, maxTimestamp: -3, earliestLocal: -4 } as const;
+const latestTiered = -5;
+const earliestPendingUpload = -6;
+
+export const listOffsets = defineHandler({
+  request: listOffsetsRequest,
+  response: listOffsetsResponse,
+  versions: [0, 11],
+  handle(request, context, answer) {
+    const { broker, apiVersion } = context;
+    Promise.all(
+      request.topics.map(async ({ name, partitions }) => ({
+        name,
+        partitions: await Promise.all(
+          partitions.map((partition) => find(broker, apiVersion, name, partition)),
+        ),
+      })),
+    ).then(
+      (topics) => answer({ topics }),
+      (error: unknown) => broker.fatal(error),
+    );
+  },
+});
+
+interface Found {
+  readonly offset: number;
+  readonly timestamp: number;
+}
+
+async function find(
+  broker: Broker,
+  apiVersion: number,
+  topicName: string,
+  asked: RequestPartition,
+): Promise<ResponsePartition> {
+  const { partitionIndex, currentLeaderEpoch, timestamp } = asked;
+  const partition = broker.topics.byName(topicName)?.partitions[partitionIndex];
+  const error = (errorCode: ErrorCode): ResponsePartition => ({ partitionIndex, errorCode });
+  if (partition === undefined) return error(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION);
+  const { leaderEpoch } = broker.replica;
+  if (currentLeaderEpoch >= 0 && currentLeaderEpoch < leaderEpoch) {
+    return error(ErrorCode.FENCED_LEADER_EPOCH);
+  }
+  if (currentLeaderEpoch > leaderEpoch) return error(ErrorCode.UNKNOWN_LEADER_EPOCH);
+  if (!isAskable(timestamp, apiVersion)) return error(ErrorCode.UNSUPPORTED_VERSION);
+  const found = await lookUp(broker, partition, timestamp);
+  if (apiVersion === 0) {
+    return {
+      partitionIndex,
+      errorCode: ErrorCode.NONE,
+      oldStyleOffsets: oldStyle(broker, partition, asked, found),
+    };
+  }
+  return {
+    partitionIndex,
+    errorCode: ErrorCode.NONE,
+    timestamp: found.timestamp,
+    offset: found.offset,
+    leaderEpoch: found.offset < 0 ? -1 : leaderEpoch,
+  };
+}
+
+/** Special timestamps came one by one (KIP-734, KIP-405, KIP-1005, KIP-1023). */
+function isAskable(timestamp: number, apiVersion: number): boolean {
+  switch (timestamp) {
+    case Special.maxTimestamp:
+      return apiVersion >= 7;
+    case Special.earliestLocal:
+      return apiVersion >= 8;
+    case latestTiered:
+      return apiVersion >= 9;
+    case earliestPendingUpload:
+      return apiVersion >= 11;
+    default:
+      return timestamp >= Special.earliest;
+  }
+}
+
+async function lookUp(broker: Broker, partition: number, timestamp: number): Promise<Found> {
+  const state = broker.replica.state.topics.partitions;
+  switch (timestamp) {
+    case Special.latest:
+      return { offset: state.end(partition), timestamp: -1 };
+    case Special.earliest:
+    case Special.earliestLocal:
+      return { offset: state.logStart(partition), timestamp: -1 };
+    case Special.maxTimestamp:
+      return findMaxTimestampOffset(broker, partition);
+    case latestTiered:
+    case earliestPendingUpload:
+      return { offset: -1, timestamp: -1 };
+    default:
+      return findTimestampOffset(broker, partition, timestamp);
+  }
+}
+
+/**
+ * Version 0 answers with segment starts, newest first: here a partition has one segment, from
+ * its log start to its end.
+ */
+function oldStyle(
+  broker: Broker,
+  partition: number,
+  asked: RequestPartition,
+  found: Found,
+): number[] {
+  const state = broker.replica.state.topics.partitions;
+  const start = state.logStart(partition);
+  const offsets =
+    asked.timestamp === Special.latest
+      ? [state.end(partition), start]
+      : asked.timestamp === Special.earliest || found.offset < 0
+        ? [start]
+        : [found.offset, start];
+  return [...new Set(offsets)].slice(0, Math.max(0, asked.maxNumOffsets));
+}

@@ -1,0 +1,124 @@
+import { ErrorCode } from '../protocol/error-codes.ts';
+import {
+  type MetadataRequest,
+  type MetadataResponseInput,
+  metadataRequest,
+  metadataResponse,
+} from '../protocol/schema/03-metadata.ts';
+import { ZERO_UUID } from '../protocol/uuid.ts';
+import type { Topic } from '../state/topics.ts';
+import type { Broker } from './broker.ts';
+import { defineHandler, type RequestContext } from './handler.ts';
+import { topicNameError } from './topic-names.ts';
+
+type TopicResponse = MetadataResponseInput['topics'][number];
+type Requested = NonNullable<MetadataRequest['topics']>[number];
+
+export const metadata = defineHandler({
+  request: metadataRequest,
+  response: metadataResponse,
+  versions: [0, 13],
+  handle(request, context, answer) {
+    const { broker, apiVersion } = context;
+    const { topics } = request;
+    const wantsAll = topics === null || (apiVersion === 0 && topics.length === 0);
+    if (wantsAll) {
+      const all = [...broker.topics.all()].map((topic) => describe(topic, broker));
+      answer(response(all, context));
+      return;
+    }
+    const mayCreate =
+      (request.allowAutoTopicCreation || apiVersion < 4) &&
+      broker.settings['auto.create.topics.enable'];
+    const missing = mayCreate ? topics.filter((topic) => isMissing(topic, broker)) : [];
+    const answerNow = () => {
+      answer(
+        response(
+          topics.map((topic) => lookUp(topic, context)),
+          context,
+        ),
+      );
+    };
+    if (missing.length === 0) answerNow();
+    else {
+      createAll(missing, broker).then(answerNow, (error: unknown) => broker.fatal(error));
+    }
+  },
+});
+
+function isMissing({ name, topicId }: Requested, broker: Broker): boolean {
+  if (topicId !== ZERO_UUID || name === null) return false;
+  return broker.topics.byName(name) === undefined && topicNameError(name) === undefined;
+}
+
+/**
+ * Auto creation. The answer waits until the topics are there: kafkajs does not try again on the
+ * errors with which Kafka asks for patience.
+ */
+async function createAll(missing: readonly Requested[], broker: Broker): Promise<void> {
+  const names = new Set(missing.map(({ name }) => name!));
+  const partitionCount = broker.settings['num.partitions'];
+  await Promise.all(
+    [...names].map((name) => {
+      const underWay = broker.topics.creating(name);
+      if (underWay !== undefined) return underWay;
+      const room = broker.settings['max.partitions'] - broker.topics.partitionCount;
+      if (partitionCount > room) return undefined;
+      return broker.topics.create({ name, partitionCount, configs: new Map() });
+    }),
+  );
+}
+
+function lookUp(
+  { name, topicId }: Requested,
+  { broker, apiVersion }: RequestContext,
+): TopicResponse {
+  if (topicId !== ZERO_UUID || name === null) {
+    const byId = apiVersion >= 12 ? broker.topics.byId(topicId) : undefined;
+    if (byId !== undefined) return describe(byId, broker);
+    return unknown(ErrorCode.UNKNOWN_TOPIC_ID, apiVersion >= 12 ? null : (name ?? ''), topicId);
+  }
+  const topic = broker.topics.byName(name);
+  if (topic !== undefined) return describe(topic, broker);
+  const errorCode =
+    topicNameError(name) === undefined
+      ? ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+      : ErrorCode.INVALID_TOPIC_EXCEPTION;
+  return unknown(errorCode, name, ZERO_UUID);
+}
+
+function unknown(errorCode: ErrorCode, name: string | null, topicId: string): TopicResponse {
+  return { errorCode, name, topicId, partitions: [] };
+}
+
+/** All partitions are led by this node and have their only replica here. */
+function describe(topic: Topic, broker: Broker): TopicResponse {
+  const { nodeId } = broker;
+  const { leaderEpoch } = broker.replica;
+  const replicaNodes = [nodeId];
+  return {
+    errorCode: ErrorCode.NONE,
+    name: topic.name,
+    topicId: topic.id,
+    partitions: topic.partitions.map((_, partitionIndex) => ({
+      errorCode: ErrorCode.NONE,
+      partitionIndex,
+      leaderId: nodeId,
+      leaderEpoch,
+      replicaNodes,
+      isrNodes: replicaNodes,
+      offlineReplicas: [],
+    })),
+  };
+}
+
+function response(topics: TopicResponse[], context: RequestContext): MetadataResponseInput {
+  const { broker, client } = context;
+  const { host, port } = broker.endpointFor(client);
+  return {
+    brokers: [{ nodeId: broker.nodeId, host, port }],
+    clusterId: broker.replica.state.clusterId,
+    controllerId: broker.nodeId,
+    topics,
+  };
+}

@@ -1,0 +1,153 @@
+import { type Settings, withDefaults } from '../config/settings.ts';
+import { type TopicSettings, topicSettings } from '../config/topic-settings.ts';
+import type { Clock } from '../core/clock.ts';
+import type { Codecs } from '../core/compression.ts';
+import type { Logger } from '../core/logger.ts';
+import type { Random } from '../core/random.ts';
+import { LogReader } from '../log/log-reader.ts';
+import { advertisedFor, type HostPort, type ListenerSettings } from '../net/listeners.ts';
+import { ProducePlanner } from '../replica/produce-planner.ts';
+import { ProducerIds } from '../replica/producer-ids.ts';
+import type { Replica } from '../replica/replica.ts';
+import { TopicPlanner } from '../replica/topic-planner.ts';
+import { EntryType } from '../state/entry-types.ts';
+import type { Topic } from '../state/topics.ts';
+import { FetchSessions } from './fetch-session.ts';
+import { FetchWaiters } from './fetch-waiters.ts';
+import { Groups } from './groups.ts';
+import type { Client, Handler } from './handler.ts';
+
+export interface BrokerOptions {
+  readonly settings: Settings;
+  readonly listener: ListenerSettings;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly codecs: Codecs;
+  readonly log: Logger;
+  readonly replica: Replica;
+  /** Everything that is served, by API key. */
+  readonly apis: ReadonlyMap<number, Handler>;
+  readonly onFatal: (error: unknown) => void;
+}
+
+/** A request that waits. */
+export interface Parked {
+  finishNow(): void;
+}
+
+/** What the handlers of all APIs share: the tenant's replica, its planners, and what is parked. */
+export class Broker {
+  readonly nodeId: number;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly codecs: Codecs;
+  readonly log: Logger;
+  readonly replica: Replica;
+  readonly apis: ReadonlyMap<number, Handler>;
+  readonly topics: TopicPlanner;
+  readonly produce: ProducePlanner;
+  readonly producerIds: ProducerIds;
+  readonly reader: LogReader;
+  readonly fetchWaiters: FetchWaiters;
+  readonly fetchSessions: FetchSessions;
+  readonly groups: Groups;
+  readonly #options: BrokerOptions;
+  /** The settings with the cluster's dynamic overrides. */
+  #settings: Settings;
+  #topicSettings = new WeakMap<Topic, TopicSettings>();
+  readonly #parked = new Set<Parked>();
+
+  constructor(options: BrokerOptions) {
+    const { settings, clock, replica } = options;
+    this.#options = options;
+    this.nodeId = settings['node.id'];
+    this.clock = clock;
+    this.random = options.random;
+    this.codecs = options.codecs;
+    this.log = options.log;
+    this.replica = replica;
+    this.apis = options.apis;
+    this.#settings = settings;
+    this.topics = new TopicPlanner(replica, options.random);
+    this.produce = new ProducePlanner(
+      replica,
+      clock,
+      options.codecs,
+      settings['decompressed.bytes.max'],
+    );
+    this.producerIds = new ProducerIds(replica);
+    this.reader = new LogReader(replica.journal);
+    this.fetchWaiters = new FetchWaiters(replica);
+    this.fetchSessions = new FetchSessions(
+      settings['max.incremental.fetch.session.cache.slots'],
+      this.fetchWaiters,
+      options.random,
+    );
+    this.groups = new Groups(this);
+    this.#applyOverrides();
+    replica.listen({
+      onApplied: (entry) => {
+        if (entry.type === EntryType.configsSet) this.#applyOverrides();
+      },
+      onGroupApplied: () => undefined,
+      onPlansDropped: () => undefined,
+    });
+  }
+
+  get settings(): Settings {
+    return this.#settings;
+  }
+
+  /** As given at start, without the overrides that clients set. */
+  get staticSettings(): Settings {
+    return this.#options.settings;
+  }
+
+  topicSettings(topic: Topic): TopicSettings {
+    const known = this.#topicSettings.get(topic);
+    if (known !== undefined) return known;
+    const made = topicSettings(topic.configs, this.#settings);
+    this.#topicSettings.set(topic, made);
+    return made;
+  }
+
+  /** Where this client reaches this node. */
+  endpointFor(client: Client): HostPort {
+    return advertisedFor(client.localAddress, client.localPort, this.#options.listener);
+  }
+
+  /** Requests that wait for something are kept here, so that a stop can answer them. */
+  park(parked: Parked): void {
+    this.#parked.add(parked);
+  }
+
+  unpark(parked: Parked): void {
+    this.#parked.delete(parked);
+  }
+
+  /** Answers everything that is parked, with what there is. */
+  finishParked(): void {
+    for (const parked of [...this.#parked]) parked.finishNow();
+    this.groups.unload();
+  }
+
+  /** An error that no handler foresaw: the process ends and recovers. */
+  fatal(error: unknown): void {
+    this.#options.onFatal(error);
+  }
+
+  #applyOverrides(): void {
+    const overrides: Record<string, unknown> = {};
+    for (const [name, text] of this.replica.state.brokerConfigs) {
+      const given = this.#options.settings[name as keyof Settings];
+      overrides[name] =
+        typeof given === 'number'
+          ? Number(text)
+          : typeof given === 'boolean'
+            ? text === 'true'
+            : text;
+    }
+    this.#settings = withDefaults({ ...this.#options.settings, ...overrides } as Partial<Settings>);
+    this.#topicSettings = new WeakMap();
+  }
+}

@@ -1,0 +1,126 @@
+import type { Settings } from '../config/settings.ts';
+import { BytesError } from '../core/bytes.ts';
+import { classicDefaults } from '../groups/classic/context.ts';
+import { ClassicCoordinator } from '../groups/classic/coordinator.ts';
+import type { Now } from '../groups/deadlines.ts';
+import { decodeGroupImage, encodeGroupImage, type GroupImage } from '../groups/group-image.ts';
+import { encodeGroupDeleted, encodeGroupStored } from '../state/commands.ts';
+import { EntryType } from '../state/entry-types.ts';
+import type { Broker } from './broker.ts';
+
+/** Timers are looked at no more often than this. */
+const timerMsMin = 1;
+const timerMsMax = 60_000;
+
+/**
+ * The group coordinator of this node: gives the pure coordinator its clock, its timer and its
+ * place in the journal. Every call goes through `run`, which sets the timer anew.
+ */
+export class Groups {
+  readonly #broker: Broker;
+  readonly #coordinator: ClassicCoordinator;
+  #cancelTimer: (() => void) | undefined;
+  #timerMs = Number.POSITIVE_INFINITY;
+  #unloaded = false;
+
+  constructor(broker: Broker) {
+    this.#broker = broker;
+    this.#coordinator = new ClassicCoordinator(optionsFrom(broker.staticSettings), {
+      uuid: () => uuid(broker.random.bytes(16)),
+      persist: (groupId, image, done) => this.#persist(groupId, image, done),
+    });
+    this.#restore();
+  }
+
+  now(): Now {
+    const { clock } = this.#broker;
+    return { monotonicMs: clock.monotonicMs(), wallMs: clock.wallMs() };
+  }
+
+  /** Asks the coordinator something, at the present time. */
+  run<T>(ask: (coordinator: ClassicCoordinator, now: Now) => T): T {
+    const result = ask(this.#coordinator, this.now());
+    this.#setTimer();
+    return result;
+  }
+
+  /** The broker stops: parked members are told to look for another coordinator. */
+  unload(): void {
+    this.#unloaded = true;
+    this.#cancelTimer?.();
+    this.#coordinator.unload(this.now());
+  }
+
+  #restore(): void {
+    const { state } = this.#broker.replica;
+    const now = this.now();
+    for (const [groupId, image] of state.groupImages) {
+      this.#coordinator.restore(groupId, decode(groupId, image), now);
+    }
+    for (const groupId of state.offsets.groups()) {
+      this.#coordinator.restoreOffsetsHolder(groupId, now);
+    }
+    this.#setTimer();
+  }
+
+  #persist(
+    groupId: string,
+    image: GroupImage | null,
+    done: (isDurable: boolean, now: Now) => void,
+  ): void {
+    const command =
+      image === null
+        ? { type: EntryType.groupDeleted, meta: encodeGroupDeleted(groupId) }
+        : {
+            type: EntryType.groupStored,
+            meta: encodeGroupStored({ groupId, image: encodeGroupImage(image) }),
+          };
+    this.#broker.replica.propose(command, (outcome) => {
+      done(outcome === 'applied', this.now());
+      this.#setTimer();
+    });
+  }
+
+  #setTimer(): void {
+    if (this.#unloaded) return;
+    const nextMs = this.#coordinator.nextDeadlineMs();
+    // A timer that comes too early looks again; only an earlier deadline needs a new one.
+    if (nextMs >= this.#timerMs) return;
+    this.#cancelTimer?.();
+    this.#timerMs = nextMs;
+    const { clock } = this.#broker;
+    const delayMs = Math.min(Math.max(nextMs - clock.monotonicMs(), timerMsMin), timerMsMax);
+    this.#cancelTimer = clock.after(delayMs, () => {
+      this.#timerMs = Number.POSITIVE_INFINITY;
+      this.#coordinator.expire(this.now());
+      this.#setTimer();
+    });
+  }
+}
+
+function optionsFrom(settings: Settings) {
+  return {
+    ...classicDefaults,
+    groupSizeMax: settings['group.max.size'],
+    sessionTimeoutMsMin: settings['group.min.session.timeout.ms'],
+    sessionTimeoutMsMax: settings['group.max.session.timeout.ms'],
+    initialRebalanceDelayMs: settings['group.initial.rebalance.delay.ms'],
+  };
+}
+
+function decode(groupId: string, image: Buffer): GroupImage {
+  try {
+    return decodeGroupImage(image);
+  } catch (error) {
+    if (!(error instanceof BytesError)) throw error;
+    throw new BytesError(`the stored image of group ${groupId}: ${error.message}`);
+  }
+}
+
+function uuid(bytes: Buffer): string {
+  bytes[6] = (bytes[6]! & 0x0f) | 0x40;
+  bytes[8] = (bytes[8]! & 0x3f) | 0x80;
+  const hex = bytes.toString('hex');
+  const parts = [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20)];
+  return [...parts, hex.slice(20)].join('-');
+}

@@ -1,0 +1,77 @@
+import type { Reply } from '../net/answer-queue.ts';
+import { decode } from '../protocol/codec.ts';
+import type { ApiTable } from '../protocol/frame.ts';
+import { encodeResponse } from '../protocol/frame.ts';
+import type { Input, Output } from '../protocol/schema-types.ts';
+import type { Broker } from './broker.ts';
+
+/** What a handler knows of the client that asks. */
+export interface Client {
+  readonly connectionId: number;
+  /** The client's address. */
+  readonly host: string;
+  /** The address at which it reached this broker. */
+  readonly localAddress: string;
+  readonly localPort: number;
+}
+
+export interface RequestContext {
+  readonly broker: Broker;
+  readonly client: Client;
+  readonly clientId: string;
+  readonly apiVersion: number;
+  readonly reply: Reply;
+  /** Calls back if the connection goes before the answer; answers a function that takes it back. */
+  onClosed(callback: () => void): () => void;
+  /** Ends the connection: how a client without answers (acks=0) learns of an error. */
+  disconnect(): void;
+}
+
+/** Versions of an API, both ends included. */
+export type VersionRange = readonly [min: number, max: number];
+
+/** One API as the dispatcher sees it. */
+export interface Handler {
+  readonly apiKey: number;
+  readonly versions: VersionRange;
+  /**
+   * The lowest version that ApiVersions tells of, where that is not the lowest served: old
+   * librdkafka takes features from it (client-behaviour of librdkafka before 2.11; KAFKA-18659).
+   */
+  readonly advertisedMin: number;
+  /** `frame` is without its size; the body begins at `bodyStart`. */
+  serve(frame: Buffer, bodyStart: number, correlationId: number, context: RequestContext): void;
+}
+
+export type Answer<R extends ApiTable> = (
+  response: Input<R>,
+  afterWritten?: (whole: boolean) => void,
+) => void;
+
+export interface HandlerDefinition<Q extends ApiTable, R extends ApiTable> {
+  readonly request: Q;
+  readonly response: R;
+  readonly versions: VersionRange;
+  readonly advertisedMin?: number;
+  /** Answers once, now or later; never (with `context.reply.send(null)`) where no answer is due. */
+  readonly handle: (request: Output<Q>, context: RequestContext, answer: Answer<R>) => void;
+}
+
+/** Ties a handler to its tables and versions: ApiVersions and the dispatcher are made from these. */
+export function defineHandler<Q extends ApiTable, R extends ApiTable>(
+  definition: HandlerDefinition<Q, R>,
+): Handler {
+  const { request, response, versions, handle } = definition;
+  return {
+    apiKey: request.apiKey,
+    versions,
+    advertisedMin: definition.advertisedMin ?? versions[0],
+    serve(frame, bodyStart, correlationId, context) {
+      const { apiVersion, reply } = context;
+      const decoded = decode(request, apiVersion, frame, bodyStart, frame.length);
+      handle(decoded, context, (value, afterWritten) => {
+        reply.send(encodeResponse(response, apiVersion, correlationId, value), afterWritten);
+      });
+    },
+  };
+}

@@ -1,0 +1,261 @@
+import { ReadPlan } from '../log/log-reader.ts';
+import { ErrorCode } from '../protocol/error-codes.ts';
+import type {
+  FetchRequest,
+  FetchResponseInput,
+  fetchResponse,
+} from '../protocol/schema/01-fetch.ts';
+import type { FetchPartition, FetchPartitions } from './fetch-partitions.ts';
+import type { FetchSession } from './fetch-session.ts';
+import type { Answer, RequestContext } from './handler.ts';
+
+type PartitionResponse = FetchResponseInput['responses'][number]['partitions'][number];
+
+/** What was found in one partition: an error, or batches to read. */
+interface Found {
+  readonly partition: FetchPartition;
+  readonly errorCode: ErrorCode;
+  readonly highWatermark: number;
+  readonly logStart: number;
+  readonly plan: ReadPlan | undefined;
+}
+
+const noRecords = Buffer.alloc(0);
+const readCommitted = 1;
+
+/**
+ * One Fetch under way. It is answered at once if there are enough bytes, an error, or nothing to
+ * wait for; otherwise it is parked until there is enough or `maxWaitMs` is over.
+ */
+export class PendingFetch {
+  readonly #context: RequestContext;
+  readonly #request: FetchRequest;
+  readonly #partitions: FetchPartitions;
+  readonly #session: FetchSession | undefined;
+  readonly #answer: Answer<typeof fetchResponse>;
+  readonly #isIncremental: boolean;
+  #cancelTimer: (() => void) | undefined;
+  #forgetClose: (() => void) | undefined;
+  #parked = false;
+  /** Bytes that must be appended while parked before a new look is worth it. */
+  #missingBytes = 0;
+
+  constructor(
+    context: RequestContext,
+    request: FetchRequest,
+    partitions: FetchPartitions,
+    session: FetchSession | undefined,
+    answer: Answer<typeof fetchResponse>,
+  ) {
+    this.#context = context;
+    this.#request = request;
+    this.#partitions = partitions;
+    this.#session = session;
+    this.#answer = answer;
+    this.#isIncremental = session !== undefined && request.sessionEpoch > 0;
+  }
+
+  start(): void {
+    this.#look(this.#request.maxWaitMs <= 0).catch((error: unknown) => {
+      this.#context.broker.fatal(error);
+    });
+  }
+
+  /** Looks for records, and answers or parks. */
+  async #look(mustAnswer: boolean): Promise<void> {
+    let found = this.#find();
+    while (!Array.isArray(found)) {
+      await this.#context.broker.reader.load(found);
+      found = this.#find();
+    }
+    let bytes = 0;
+    let isError = false;
+    for (const { plan, errorCode } of found) {
+      bytes += plan?.bytes ?? 0;
+      isError ||= errorCode !== ErrorCode.NONE;
+    }
+    const { minBytes } = this.#request;
+    if (mustAnswer || isError || bytes >= minBytes || this.#partitions.size === 0) {
+      await this.#respond(found);
+    } else this.#park(minBytes - bytes);
+  }
+
+  /** What each partition has, within the limits of the request; or the index block that is missing. */
+  #find() {
+    const { broker } = this.#context;
+    const found: Found[] = [];
+    let bytesLeft = Math.min(this.#request.maxBytes, broker.settings['fetch.max.bytes']);
+    let oneAtLeast = true;
+    const candidates = this.#isIncremental ? this.#partitions.ready() : this.#partitions.all();
+    for (const partition of candidates) {
+      const errorCode = this.#check(partition);
+      if (errorCode !== ErrorCode.NONE) {
+        found.push({ partition, errorCode, highWatermark: -1, logStart: -1, plan: undefined });
+        continue;
+      }
+      const state = broker.replica.state.topics.partitions;
+      const highWatermark = state.end(partition.partition);
+      const logStart = state.logStart(partition.partition);
+      let plan: ReadPlan | undefined;
+      if (partition.fetchOffset < highWatermark && (bytesLeft > 0 || oneAtLeast)) {
+        plan = new ReadPlan();
+        const bytesMax = Math.min(partition.bytesMax, bytesLeft);
+        const limits = { bytesMax, oneAtLeast, offsetEnd: highWatermark };
+        const missing = broker.reader.plan(
+          partition.partition,
+          partition.fetchOffset,
+          limits,
+          plan,
+        );
+        if (missing !== undefined) return missing;
+        bytesLeft -= plan.bytes;
+        if (plan.bytes > 0) oneAtLeast = false;
+      }
+      found.push({ partition, errorCode, highWatermark, logStart, plan });
+    }
+    return found;
+  }
+
+  #check(partition: FetchPartition): ErrorCode {
+    const { broker, apiVersion } = this.#context;
+    if (
+      partition.partition < 0 ||
+      !broker.replica.state.topics.partitions.exists(partition.partition)
+    ) {
+      return apiVersion >= 13 && broker.topics.byId(partition.topicId) === undefined
+        ? ErrorCode.UNKNOWN_TOPIC_ID
+        : ErrorCode.UNKNOWN_TOPIC_OR_PARTITION;
+    }
+    const epoch = partition.currentLeaderEpoch;
+    if (epoch >= 0 && epoch < broker.replica.leaderEpoch) return ErrorCode.FENCED_LEADER_EPOCH;
+    if (epoch > broker.replica.leaderEpoch) return ErrorCode.UNKNOWN_LEADER_EPOCH;
+    const state = broker.replica.state.topics.partitions;
+    const isInRange =
+      partition.fetchOffset >= state.logStart(partition.partition) &&
+      partition.fetchOffset <= state.end(partition.partition);
+    return isInRange ? ErrorCode.NONE : ErrorCode.OFFSET_OUT_OF_RANGE;
+  }
+
+  #park(missingBytes: number): void {
+    const { broker } = this.#context;
+    this.#missingBytes = missingBytes;
+    this.#partitions.appendedBytes = 0;
+    this.#partitions.sawOtherNews = false;
+    this.#partitions.onNews = () => this.#onNews();
+    if (this.#parked) return;
+    this.#parked = true;
+    this.#partitions.watch();
+    if (this.#session !== undefined) this.#session.finishParked = () => this.#finish();
+    this.#cancelTimer = broker.clock.after(this.#request.maxWaitMs, () => this.#finish());
+    this.#forgetClose = this.#context.onClosed(() => this.#unpark());
+    broker.park(this);
+  }
+
+  #onNews(): void {
+    const { appendedBytes, sawOtherNews } = this.#partitions;
+    if (appendedBytes < this.#missingBytes && !sawOtherNews) return;
+    this.#partitions.onNews = undefined;
+    this.#look(false).catch((error: unknown) => this.#context.broker.fatal(error));
+  }
+
+  /** Time is up, or the broker stops: answers with what there is. */
+  #finish(): void {
+    if (!this.#parked) return;
+    this.#unpark();
+    this.#look(true).catch((error: unknown) => this.#context.broker.fatal(error));
+  }
+
+  finishNow(): void {
+    this.#finish();
+  }
+
+  #unpark(): void {
+    if (!this.#parked) return;
+    this.#parked = false;
+    this.#cancelTimer?.();
+    this.#forgetClose?.();
+    this.#partitions.onNews = undefined;
+    if (this.#session === undefined) this.#partitions.unwatch();
+    else this.#session.finishParked = undefined;
+    this.#context.broker.unpark(this);
+  }
+
+  async #respond(found: readonly Found[]): Promise<void> {
+    this.#unpark();
+    const { reader } = this.#context.broker;
+    const plans: ReadPlan[] = [];
+    for (const { plan } of found) if (plan !== undefined) plans.push(plan);
+    const recent = reader.readRecent(plans);
+    if (recent !== undefined) {
+      this.#answer(this.#response(found, recent));
+      return;
+    }
+    const read = await reader.read(plans);
+    this.#answer(this.#response(found, read.pieces), read.release);
+  }
+
+  #response(found: readonly Found[], pieces: readonly Buffer[][]): FetchResponseInput {
+    const responses: Topic[] = [];
+    const byTopic = new Map<string, Topic>();
+    let read = 0;
+    for (const item of found) {
+      const records = item.plan === undefined ? noRecords : pieces[read++]!;
+      if (!this.#isNews(item)) continue;
+      const { topicName, topicId } = item.partition;
+      const key = this.#context.apiVersion >= 13 ? topicId : topicName;
+      let topic = byTopic.get(key);
+      if (topic === undefined) {
+        topic = { topic: topicName, topicId, partitions: [] };
+        byTopic.set(key, topic);
+        responses.push(topic);
+      }
+      topic.partitions.push(this.#partitionResponse(item, records));
+    }
+    return { errorCode: ErrorCode.NONE, sessionId: this.#session?.id ?? 0, responses };
+  }
+
+  /** Does the partition belong in the answer? Remembers what it says. */
+  #isNews({ partition, errorCode, highWatermark, logStart, plan }: Found): boolean {
+    if (this.#session === undefined) return true;
+    const hasRecords = plan !== undefined && plan.bytes > 0;
+    const isNews =
+      !this.#isIncremental ||
+      hasRecords ||
+      errorCode !== ErrorCode.NONE ||
+      errorCode !== partition.sentError ||
+      highWatermark !== partition.sentHighWatermark ||
+      logStart !== partition.sentLogStart;
+    partition.sentError = errorCode;
+    partition.sentHighWatermark = highWatermark;
+    partition.sentLogStart = logStart;
+    const hasMore = plan === undefined && partition.fetchOffset < highWatermark;
+    if (hasRecords || errorCode !== ErrorCode.NONE) this.#partitions.moveToEnd(partition);
+    else if (!hasMore) this.#partitions.markQuiet(partition);
+    return isNews;
+  }
+
+  #partitionResponse(found: Found, records: Buffer | Buffer[]): PartitionResponse {
+    const { broker } = this.#context;
+    const { partition, errorCode, highWatermark } = found;
+    const isReadCommitted = this.#request.isolationLevel === readCommitted;
+    const isFenced = errorCode === ErrorCode.FENCED_LEADER_EPOCH;
+    return {
+      partitionIndex: partition.index,
+      errorCode,
+      highWatermark,
+      lastStableOffset: highWatermark,
+      logStartOffset: found.logStart,
+      abortedTransactions: isReadCommitted ? [] : null,
+      records,
+      ...(isFenced && {
+        currentLeader: { leaderId: broker.nodeId, leaderEpoch: broker.replica.leaderEpoch },
+      }),
+    };
+  }
+}
+
+interface Topic {
+  readonly topic: string;
+  readonly topicId: string;
+  readonly partitions: PartitionResponse[];
+}

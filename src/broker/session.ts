@@ -1,0 +1,66 @@
+import type { Reply } from '../net/answer-queue.ts';
+import type { Connection, Session } from '../net/connection.ts';
+import { ApiKey } from '../protocol/api-keys.ts';
+import { DecodeError } from '../protocol/codec-error.ts';
+import { decodeRequestHead } from '../protocol/frame.ts';
+import { answerUnsupportedApiVersions } from './18-api-versions.ts';
+import type { Broker } from './broker.ts';
+import type { Client, RequestContext } from './handler.ts';
+
+/**
+ * The requests of one connection: finds the handler of each. What is not a request that this
+ * broker knows ends the connection, as with Kafka; only ApiVersions is answered in any version,
+ * since it is how clients find out (KIP-511).
+ */
+export class BrokerSession implements Session {
+  readonly #broker: Broker;
+  readonly #client: Client;
+  readonly #connection: Connection;
+  readonly #onClosed = new Set<() => void>();
+
+  constructor(broker: Broker, connection: Connection) {
+    this.#broker = broker;
+    this.#connection = connection;
+    this.#client = {
+      connectionId: connection.id,
+      host: connection.remoteAddress,
+      localAddress: connection.localAddress,
+      localPort: connection.localPort,
+    };
+  }
+
+  onFrame(frame: Buffer, reply: Reply): void {
+    const head = decodeRequestHead(frame, 0, frame.length);
+    const { apiKey, apiVersion, correlationId } = head;
+    const handler = this.#broker.apis.get(apiKey);
+    if (handler === undefined) throw new DecodeError(`API ${apiKey} is not known`);
+    const [min, max] = handler.versions;
+    if (apiVersion < min || apiVersion > max) {
+      if (apiKey === ApiKey.ApiVersions) {
+        reply.send(answerUnsupportedApiVersions(correlationId));
+        return;
+      }
+      throw new DecodeError(`API ${apiKey} has no version ${apiVersion}`);
+    }
+    const onClosed = this.#onClosed;
+    const connection = this.#connection;
+    const context: RequestContext = {
+      broker: this.#broker,
+      client: this.#client,
+      clientId: head.clientId,
+      apiVersion,
+      reply,
+      onClosed(callback) {
+        onClosed.add(callback);
+        return () => onClosed.delete(callback);
+      },
+      disconnect: () => connection.close('denied'),
+    };
+    handler.serve(frame, head.bodyStart, correlationId, context);
+  }
+
+  onClose(): void {
+    for (const callback of this.#onClosed) callback();
+    this.#onClosed.clear();
+  }
+}

@@ -1,0 +1,176 @@
+import type { MissingBlock } from './block-cache.ts';
+import { BufferPool } from './buffer-pool.ts';
+import type { Journal } from './journal.ts';
+
+/** Stored batches that a read will give, by position; nothing is read yet. */
+export class ReadPlan {
+  readonly positions: number[] = [];
+  readonly lengths: number[] = [];
+  bytes = 0;
+
+  add(position: number, bytes: number): void {
+    this.positions.push(position);
+    this.lengths.push(bytes);
+    this.bytes += bytes;
+  }
+}
+
+export interface ReadLimits {
+  /** Batches are given whole, as many as fit. */
+  readonly bytesMax: number;
+  /** The first batch is given however large it is (KIP-74). */
+  readonly oneAtLeast: boolean;
+  /** Batches from this offset on are not given. */
+  readonly offsetEnd: number;
+}
+
+/** Batches as lists of pieces, in the order of the plans. */
+export interface ReadResult {
+  readonly pieces: Buffer[][];
+  /** To be called once when the pieces are written out or not needed. */
+  readonly release: () => void;
+}
+
+/** Reads from disk are made in buffers of this size; small gaps between batches are read too. */
+const coldBufferBytes = 1024 * 1024;
+const coldBuffersKept = 16;
+const coldGapBytesMax = 64 * 1024;
+/** Cold reads under way at a time: journal writes share the thread pool with them. */
+const coldReadsMax = 4;
+
+/** Reads stored batches: recent ones from memory as they are, older ones from disk. */
+export class LogReader {
+  readonly #journal: Journal;
+  readonly #pool = new BufferPool(coldBufferBytes, coldBuffersKept);
+  #reading = 0;
+  readonly #waiting: (() => void)[] = [];
+
+  constructor(journal: Journal) {
+    this.#journal = journal;
+  }
+
+  /** Which batches to give from `offset` on. Answers the index block that is missing, if any. */
+  plan(
+    partition: number,
+    offset: number,
+    limits: ReadLimits,
+    into: ReadPlan,
+  ): MissingBlock | undefined {
+    const { bytesMax, oneAtLeast, offsetEnd } = limits;
+    return this.#journal.extents.walk(
+      { partition, start: { offset } },
+      (baseOffset, _count, _maxTimestamp, _epoch, position, bytes) => {
+        if (baseOffset >= offsetEnd) return false;
+        const isFirst = into.positions.length === 0;
+        if (into.bytes + bytes > bytesMax && !(isFirst && oneAtLeast)) return false;
+        into.add(position, bytes);
+        return into.bytes < bytesMax;
+      },
+    );
+  }
+
+  load(missing: MissingBlock): Promise<void> {
+    return this.#journal.extents.load(missing);
+  }
+
+  /** The batches, if all of them are in memory. */
+  readRecent(plans: readonly ReadPlan[]): Buffer[][] | undefined {
+    const result: Buffer[][] = [];
+    for (const plan of plans) {
+      const pieces: Buffer[] = [];
+      for (let i = 0; i < plan.positions.length; i++) {
+        const piece = this.#journal.recent.read(plan.positions[i]!, plan.lengths[i]!);
+        if (piece === undefined) return undefined;
+        pieces.push(piece);
+      }
+      result.push(pieces);
+    }
+    return result;
+  }
+
+  /** The batches, from memory or disk. Neighbours on disk are read together. */
+  async read(plans: readonly ReadPlan[]): Promise<ReadResult> {
+    const pieces = plans.map((plan) => new Array<Buffer>(plan.positions.length));
+    const cold: ColdBatch[] = [];
+    plans.forEach((plan, planIndex) => {
+      for (let i = 0; i < plan.positions.length; i++) {
+        const position = plan.positions[i]!;
+        const bytes = plan.lengths[i]!;
+        const recent = this.#journal.recent.read(position, bytes);
+        if (recent === undefined) cold.push({ position, bytes, planIndex, index: i });
+        else pieces[planIndex]![i] = recent;
+      }
+    });
+    cold.sort((a, b) => a.position - b.position);
+    const buffers: Buffer[] = [];
+    try {
+      await Promise.all(
+        this.#runs(cold).map(async (run) => {
+          const buffer = this.#pool.take(run.bytes);
+          buffers.push(buffer);
+          await this.#readRun(buffer, run);
+          for (const { position, bytes, planIndex, index } of run.batches) {
+            const at = position - run.position;
+            pieces[planIndex]![index] = buffer.subarray(at, at + bytes);
+          }
+        }),
+      );
+    } catch (error) {
+      for (const buffer of buffers) this.#pool.give(buffer);
+      throw error;
+    }
+    return {
+      pieces,
+      release: () => {
+        for (const buffer of buffers.splice(0)) this.#pool.give(buffer);
+      },
+    };
+  }
+
+  /** Groups batches that lie close together in one file into single reads. */
+  #runs(cold: readonly ColdBatch[]): Run[] {
+    const runs: Run[] = [];
+    let run: Run | undefined;
+    for (const batch of cold) {
+      const end = batch.position + batch.bytes;
+      const joins =
+        run !== undefined &&
+        batch.position - (run.position + run.bytes) <= coldGapBytesMax &&
+        end - run.position <= coldBufferBytes &&
+        this.#journal.sameFile(run.position, batch.position);
+      if (run === undefined || !joins) {
+        run = { position: batch.position, bytes: batch.bytes, batches: [] };
+        runs.push(run);
+      }
+      run.bytes = Math.max(run.bytes, end - run.position);
+      run.batches.push(batch);
+    }
+    return runs;
+  }
+
+  async #readRun(buffer: Buffer, run: Run): Promise<void> {
+    if (this.#reading === coldReadsMax) {
+      await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    } else this.#reading++;
+    try {
+      await this.#journal.readInto(buffer, 0, run);
+    } finally {
+      const next = this.#waiting.shift();
+      if (next === undefined) this.#reading--;
+      else next();
+    }
+  }
+}
+
+interface ColdBatch {
+  readonly position: number;
+  readonly bytes: number;
+  readonly planIndex: number;
+  readonly index: number;
+}
+
+interface Run {
+  readonly position: number;
+  bytes: number;
+  readonly batches: ColdBatch[];
+}

@@ -1,0 +1,119 @@
+import { Broker } from './broker/broker.ts';
+import { handlers } from './broker/handlers.ts';
+import { BrokerSession } from './broker/session.ts';
+import type { Settings } from './config/settings.ts';
+import type { Clock } from './core/clock.ts';
+import { codecs } from './core/codecs.ts';
+import type { Logger } from './core/logger.ts';
+import type { Random } from './core/random.ts';
+import type { FilePort } from './log/file-port.ts';
+import { type HostPort, parseHostPort } from './net/listeners.ts';
+import { NetServer } from './net/server.ts';
+import { DecodeError } from './protocol/codec-error.ts';
+import { Replica } from './replica/replica.ts';
+import { encodeClusterFounded } from './state/commands.ts';
+import { EntryType } from './state/entry-types.ts';
+
+export interface NodeOptions {
+  readonly settings: Settings;
+  readonly log: Logger;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly files: FilePort;
+  /** Identity of the data folder, made at its first start. */
+  readonly directoryId: string;
+  /** The process must end now and recover at its next start. */
+  readonly onFatal: (error: unknown) => void;
+}
+
+export interface RunningNode {
+  readonly address: HostPort;
+  readonly broker: Broker;
+  /** Stops accepting, finishes what is in flight, flushes. */
+  stop(): Promise<void>;
+}
+
+/** What a stop may take for the requests in flight. */
+const shutdownMs = 5000;
+
+/** Wires one broker: journal and state from the data folder, handlers, sockets. */
+export async function startNode(options: NodeOptions): Promise<RunningNode> {
+  const { settings, log, clock, random, files, onFatal } = options;
+  const { replica, cutBytes } = await Replica.open({
+    files,
+    folder: `${settings.data}/default`,
+    clock,
+    random,
+    voter: `${settings['node.id']}:${options.directoryId}`,
+    journal: journalSettings(settings),
+    disk: {
+      lowWaterBytes: settings['disk.low.water.bytes'],
+      reserveBytes: settings['disk.reserve.bytes'],
+    },
+    onFatal,
+  });
+  if (cutBytes > 0) log.warn({ cutBytes }, 'a torn write at the end of the journal was cut off');
+  if (replica.state.clusterId === '') await foundCluster(replica, random);
+  const listen = parseHostPort(settings.listen);
+  const advertise = settings.advertise === '' ? undefined : parseHostPort(settings.advertise);
+  const broker = new Broker({
+    settings,
+    listener: { listen, advertise },
+    clock,
+    random,
+    codecs,
+    log,
+    replica,
+    apis: handlers,
+    onFatal,
+  });
+  const server = new NetServer({
+    clock,
+    limits: netLimits(settings),
+    openSession: (connection) => new BrokerSession(broker, connection),
+    isMalformed: (error) => error instanceof DecodeError,
+    onFatal,
+  });
+  const address = await server.listen(listen);
+  return {
+    address,
+    broker,
+    async stop() {
+      const closed = server.shutdown(shutdownMs);
+      broker.finishParked();
+      await closed;
+      await replica.stop();
+    },
+  };
+}
+
+/** A new data folder founds a cluster of its own: a random id, as Kafka's StorageTool makes them. */
+async function foundCluster(replica: Replica, random: Random): Promise<void> {
+  const clusterId = random.bytes(16).toString('base64url');
+  const meta = encodeClusterFounded(clusterId);
+  await replica.proposeAndWait({ type: EntryType.clusterFounded, meta });
+}
+
+function journalSettings(settings: Settings) {
+  return {
+    sync: settings['journal.sync'] === 'always' ? ('always' as const) : ('interval' as const),
+    syncIntervalMs: settings['journal.sync.interval.ms'],
+    fileBytesMax: settings['journal.file.bytes'],
+    fileExtentsMax: settings['journal.file.extents.max'],
+    recentBytesMax: settings['journal.recent.bytes'],
+    indexCacheBytesMax: settings['journal.index.cache.bytes'],
+    snapshotBytes: settings['journal.snapshot.bytes'],
+  };
+}
+
+function netLimits(settings: Settings) {
+  return {
+    frameBytesMax: settings['socket.request.max.bytes'],
+    connectionBytesInFlightMax: settings['connection.inflight.bytes.max'],
+    totalBytesInFlightMax: settings['inflight.bytes.max'],
+    connectionsMax: settings['max.connections'],
+    connectionsPerIpMax: settings['max.connections.per.ip'],
+    idleMsMax: settings['connections.max.idle.ms'],
+    writeStallMsMax: settings['connection.write.timeout.ms'],
+  };
+}
