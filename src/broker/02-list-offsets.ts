@@ -71,7 +71,7 @@ async function find(
     errorCode: ErrorCode.NONE,
     timestamp: found.timestamp,
     offset: found.offset,
-    leaderEpoch: found.offset < 0 ? -1 : leaderEpoch,
+    ...(apiVersion >= 4 && { leaderEpoch: found.offset < 0 ? -1 : leaderEpoch }),
   };
 }
 
