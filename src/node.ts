@@ -7,6 +7,7 @@ import { codecs } from './core/codecs.ts';
 import type { Logger } from './core/logger.ts';
 import type { Random } from './core/random.ts';
 import type { FilePort } from './log/file-port.ts';
+import { withSlowSyncs } from './log/slow-files.ts';
 import { type HostPort, parseHostPort } from './net/listeners.ts';
 import { NetServer } from './net/server.ts';
 import { DecodeError } from './protocol/codec-error.ts';
@@ -38,7 +39,10 @@ const shutdownMs = 5000;
 
 /** Wires one broker: journal and state from the data folder, handlers, sockets. */
 export async function startNode(options: NodeOptions): Promise<RunningNode> {
-  const { settings, log, clock, random, files, onFatal } = options;
+  const { settings, log, clock, random, onFatal } = options;
+  const syncDelayMs = settings['journal.sync.delay.ms'];
+  const files =
+    syncDelayMs === 0 ? options.files : withSlowSyncs(options.files, clock, syncDelayMs);
   const { replica, cutBytes } = await Replica.open({
     files,
     folder: `${settings.data}/default`,
