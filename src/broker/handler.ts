@@ -1,5 +1,6 @@
 import type { Reply } from '../net/answer-queue.ts';
 import { decode } from '../protocol/codec.ts';
+import { EncodeError } from '../protocol/codec-error.ts';
 import type { ApiTable } from '../protocol/frame.ts';
 import { encodeResponse } from '../protocol/frame.ts';
 import type { Input, Output } from '../protocol/schema-types.ts';
@@ -70,8 +71,29 @@ export function defineHandler<Q extends ApiTable, R extends ApiTable>(
       const { apiVersion, reply } = context;
       const decoded = decode(request, apiVersion, frame, bodyStart, frame.length);
       handle(decoded, context, (value, afterWritten) => {
-        reply.send(encodeResponse(response, apiVersion, correlationId, value), afterWritten);
+        const pieces = encodeOrExplain(response, context, correlationId, value);
+        if (pieces === undefined) context.disconnect();
+        else reply.send(pieces, afterWritten);
       });
     },
   };
+}
+
+/**
+ * An answer that its version cannot carry is a bug of this broker, which costs the client its
+ * connection and nobody else anything.
+ */
+function encodeOrExplain<R extends ApiTable>(
+  table: R,
+  { apiVersion, broker }: RequestContext,
+  correlationId: number,
+  value: Input<R>,
+): Buffer[] | undefined {
+  try {
+    return encodeResponse(table, apiVersion, correlationId, value);
+  } catch (error) {
+    if (!(error instanceof EncodeError)) throw error;
+    broker.log.error({ err: error, api: table.name, apiVersion }, 'an answer cannot be encoded');
+    return undefined;
+  }
 }

@@ -162,6 +162,12 @@ export class ByteReader {
     return this.#buffer.subarray(at, at + bytes);
   }
 
+  /** A view of the next `bytes` bytes. */
+  raw(bytes: number): Buffer {
+    const at = this.#take(bytes);
+    return this.#buffer.subarray(at, at + bytes);
+  }
+
   end(): void {
     if (this.remaining !== 0) throw new BytesError(`${this.remaining} bytes too many`);
   }

@@ -77,6 +77,20 @@ export async function readSnapshot(files: FilePort, folder: string): Promise<Sna
   throw new BrokerError('SNAPSHOT_DAMAGED', `all snapshots in ${folder} are damaged`, { folder });
 }
 
+/**
+ * Removes all snapshots but the newest, after reading that one back: then journal files that only
+ * older ones needed may go too. Answers false, and removes nothing, if it is not sound.
+ */
+export async function keepNewestSnapshot(files: FilePort, folder: string): Promise<boolean> {
+  const names = await snapshotNames(files, folder);
+  const newest = names.at(-1);
+  if (newest === undefined) return false;
+  if ((await readOne(files, `${folder}/${newest}`)) === undefined) return false;
+  for (const name of names.slice(0, -1)) await files.remove(`${folder}/${name}`);
+  await files.syncFolder(folder);
+  return true;
+}
+
 async function readOne(files: FilePort, path: string): Promise<Snapshot | undefined> {
   const file = await files.open(path, 'read');
   try {

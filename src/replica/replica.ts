@@ -7,7 +7,7 @@ import type { Entry, StoredEntry } from '../log/format.ts';
 import { entryBytesBound } from '../log/group-encoder.ts';
 import { Journal } from '../log/journal.ts';
 import { isCode } from '../log/node-files.ts';
-import { readSnapshot, writeSnapshot } from '../log/snapshot-file.ts';
+import { keepNewestSnapshot, readSnapshot, writeSnapshot } from '../log/snapshot-file.ts';
 import { Raft, Role } from '../raft/raft.ts';
 import { decodeHardState, encodeHardState } from '../state/commands.ts';
 import { EntryType, entryVersion } from '../state/entry-types.ts';
@@ -69,6 +69,8 @@ const groupBytesMax = 8 * 1024 * 1024;
 const groupEntriesMax = 4096;
 /** An idle journal writes a sync mark after this time. */
 const idleMarkMs = 1000;
+/** After deletions, files are removed with this delay. */
+const removalDelayMs = 5000;
 const defaultTenant = 0;
 
 interface Pending {
@@ -102,6 +104,7 @@ export class Replica {
   #running: Promise<void> | undefined;
   #stopped = false;
   #cancelIdle: (() => void) | undefined;
+  #cancelRemoval: (() => void) | undefined;
   #waitingForIdle: (() => void)[] = [];
   /** Journal positions of the two newest durable snapshots, the older one first. */
   #snapshotPositions: [number, number];
@@ -211,6 +214,7 @@ export class Replica {
   async stop(): Promise<void> {
     this.#stopped = true;
     this.#cancelIdle?.();
+    this.#cancelRemoval?.();
     this.disk.stop();
     await this.#running;
     await this.#housekeeping;
@@ -317,6 +321,7 @@ export class Replica {
       const entry = stored[i]!;
       this.state.apply(entry);
       this.journal.apply(entry);
+      if (mayFreeFiles(entry.type)) this.#removeSoon();
       for (const listener of this.#listeners) listener.onApplied(entry);
     }
     this.#appliedPosition = this.journal.end;
@@ -370,10 +375,27 @@ export class Replica {
   /** Seals, snapshots and removes files in the background, one job at a time. */
   #considerHousekeeping(): void {
     if (this.#housekeeping !== undefined || this.#stopped) return;
-    const due =
-      this.journal.end - this.#snapshotPositions[1] >= this.#options.journal.snapshotBytes;
-    if (!due && !this.journal.sealIsDue) return;
-    this.#housekeeping = this.#keepHouse(due).then(
+    const grown = this.journal.end - this.#snapshotPositions[1];
+    const snapshotIsDue = grown >= this.#options.journal.snapshotBytes;
+    if (snapshotIsDue || this.journal.sealIsDue) this.#startHousekeeping(snapshotIsDue, false);
+  }
+
+  /**
+   * Something was deleted: soon, a snapshot is written and files in which nothing is alive any more
+   * are removed. Not at once, since deletions come in rows.
+   */
+  #removeSoon(): void {
+    if (this.#cancelRemoval !== undefined || this.#stopped) return;
+    this.#cancelRemoval = this.#options.clock.after(removalDelayMs, () => {
+      this.#cancelRemoval = undefined;
+      if (this.#stopped) return;
+      if (this.#housekeeping === undefined) this.#startHousekeeping(true, true);
+      else this.#removeSoon();
+    });
+  }
+
+  #startHousekeeping(writesSnapshot: boolean, removesAll: boolean): void {
+    this.#housekeeping = this.#keepHouse(writesSnapshot, removesAll).then(
       () => {
         this.#housekeeping = undefined;
       },
@@ -381,35 +403,45 @@ export class Replica {
     );
   }
 
-  async #keepHouse(snapshotIsDue: boolean): Promise<void> {
+  async #keepHouse(writesSnapshot: boolean, removesAll: boolean): Promise<void> {
     await this.journal.seal(this.state.appliedIndex);
-    if (!snapshotIsDue) return;
-    await this.writeSnapshot();
-    await this.removeDeadFiles();
+    if (!writesSnapshot) return;
+    await this.#writeSnapshot();
+    if (removesAll) await this.#forgetOlderSnapshots();
+    await this.#reaper.removeDead(this.#snapshotPositions[0]);
   }
 
-  /** Makes the present state the starting point of the next start. */
-  async writeSnapshot(): Promise<void> {
-    const snapshot = {
+  /** Afterwards the newest snapshot is the only one, so that files below it may go. */
+  async #forgetOlderSnapshots(): Promise<void> {
+    const { files, folder } = this.#options;
+    const isSound = await keepNewestSnapshot(files, snapshotFolder(folder));
+    if (isSound) this.#snapshotPositions[0] = this.#snapshotPositions[1];
+  }
+
+  /** Makes the present state the starting point of the next start; in slices. */
+  async #writeSnapshot(): Promise<void> {
+    const { clock, files, folder } = this.#options;
+    const facts = {
       position: this.#appliedPosition,
       index: this.state.appliedIndex,
       term: this.state.appliedTerm,
       hardState: encodeHardState(this.#raft.hardState),
-      image: this.state.image(),
     };
+    const writer = this.state.beginImage();
+    while (writer.writeSlice()) await new Promise<void>((resolve) => clock.soon(resolve));
+    this.state.endImage();
     try {
-      await writeSnapshot(this.#options.files, snapshotFolder(this.#options.folder), snapshot);
+      await writeSnapshot(files, snapshotFolder(folder), { ...facts, image: writer.finish() });
     } catch (error) {
       if (isCode(error, 'ENOSPC')) return;
       throw error;
     }
-    this.#snapshotPositions = [this.#snapshotPositions[1], snapshot.position];
+    this.#snapshotPositions = [this.#snapshotPositions[1], facts.position];
   }
+}
 
-  /** Deletes journal files that hold nothing alive and that no kept snapshot needs. */
-  removeDeadFiles(): Promise<number> {
-    return this.#reaper.removeDead(this.#snapshotPositions[0]);
-  }
+function mayFreeFiles(entryType: number): boolean {
+  return entryType === EntryType.topicDeleted || entryType === EntryType.logStartsMoved;
 }
 
 const noHardState = { term: 0, votedFor: null };

@@ -257,7 +257,5 @@ export function decodeClusterFounded(meta: Buffer): string {
 }
 
 function readTopicId(reader: ByteReader): string {
-  const bytes: number[] = [];
-  for (let i = 0; i < 16; i++) bytes.push(reader.u8());
-  return Buffer.from(bytes).toString('hex');
+  return reader.raw(16).toString('hex');
 }

@@ -47,25 +47,22 @@ export class OffsetTable {
     }
   }
 
-  write(writer: ByteWriter): void {
-    writer.uvarint(this.#groups.size);
-    for (const [groupId, offsets] of this.#groups) {
-      writer.string(groupId).uvarint(offsets.size);
-      for (const [partition, offset] of offsets) {
-        writer.uvarint(partition);
-        writeCommittedOffset(writer, offset);
-      }
+  /** The offsets of one group, for a snapshot. */
+  writeGroup(writer: ByteWriter, groupId: string): void {
+    const offsets = this.#groups.get(groupId)!;
+    writer.string(groupId).uvarint(offsets.size);
+    for (const [partition, offset] of offsets) {
+      writer.uvarint(partition);
+      writeCommittedOffset(writer, offset);
     }
   }
 
-  read(reader: ByteReader): void {
-    for (let groups = reader.count(); groups > 0; groups--) {
-      const groupId = reader.string();
-      const offsets = new Map<number, CommittedOffset>();
-      for (let left = reader.count(); left > 0; left--) {
-        offsets.set(reader.uvarint(), readCommittedOffset(reader));
-      }
-      this.#groups.set(groupId, offsets);
+  readGroup(reader: ByteReader): void {
+    const groupId = reader.string();
+    const offsets = new Map<number, CommittedOffset>();
+    for (let left = reader.count(); left > 0; left--) {
+      offsets.set(reader.uvarint(), readCommittedOffset(reader));
     }
+    this.#groups.set(groupId, offsets);
   }
 }

@@ -3,7 +3,7 @@ import type { ByteReader, ByteWriter } from '../core/bytes.ts';
 import type { Topic } from './topics.ts';
 
 /** Partitions come in pages, so that the memory of deleted ones is given back. */
-const pageSize = 1024;
+export const partitionsPerPage = 1024;
 
 interface Page {
   live: number;
@@ -21,7 +21,7 @@ interface Page {
  * is tenant-wide and never used again; the journal knows partitions by nothing else.
  */
 export class PartitionTable {
-  readonly #pages: (Page | undefined)[] = [];
+  readonly #pages = new Map<number, Page>();
   #next = 0;
   #live = 0;
 
@@ -34,40 +34,39 @@ export class PartitionTable {
     return this.#live;
   }
 
+  pages(): IterableIterator<number> {
+    return this.#pages.keys();
+  }
+
   add(partition: number, topic: Topic, index: number): void {
     assert(partition >= this.#next, 'a partition number is never used again');
-    this.#put(partition, topic, index);
+    this.attach(partition, topic, index);
     this.#next = partition + 1;
   }
 
-  #put(partition: number, topic: Topic, index: number): void {
-    const number = Math.floor(partition / pageSize);
-    const page = this.#pages[number] ?? newPage();
-    this.#pages[number] = page;
-    const at = partition % pageSize;
+  /** Ties a partition to its topic; its columns stay as they are. */
+  attach(partition: number, topic: Topic, index: number): void {
+    const page = this.#makePage(pageOf(partition));
+    const at = partition % partitionsPerPage;
     page.live++;
     this.#live++;
     page.topics[at] = topic;
     page.index[at] = index;
-    page.maxTimestamp[at] = -1;
-    page.maxTimestampBase[at] = -1;
   }
 
   remove(partition: number): void {
-    const number = Math.floor(partition / pageSize);
-    const page = this.#pages[number]!;
-    page.topics[partition % pageSize] = undefined;
+    const number = pageOf(partition);
+    const page = this.#pages.get(number)!;
+    page.topics[partition % partitionsPerPage] = undefined;
     page.live--;
     this.#live--;
     // The page that numbers are still taken from stays: its columns are needed again.
-    if (page.live === 0 && number < Math.floor(this.#next / pageSize)) {
-      this.#pages[number] = undefined;
-    }
+    if (page.live === 0 && number < pageOf(this.#next)) this.#pages.delete(number);
   }
 
   /** Undefined for a partition that is deleted or never was. */
   topic(partition: number): Topic | undefined {
-    return this.#pages[Math.floor(partition / pageSize)]?.topics[partition % pageSize];
+    return this.#pages.get(pageOf(partition))?.topics[partition % partitionsPerPage];
   }
 
   exists(partition: number): boolean {
@@ -76,26 +75,26 @@ export class PartitionTable {
 
   /** Which partition of its topic it is. */
   index(partition: number): number {
-    return this.#page(partition).index[partition % pageSize]!;
+    return this.#page(partition).index[partition % partitionsPerPage]!;
   }
   logStart(partition: number): number {
-    return this.#page(partition).logStart[partition % pageSize]!;
+    return this.#page(partition).logStart[partition % partitionsPerPage]!;
   }
   /** Offset after the last committed record: log end and high watermark alike. */
   end(partition: number): number {
-    return this.#page(partition).end[partition % pageSize]!;
+    return this.#page(partition).end[partition % partitionsPerPage]!;
   }
   /** Bytes of the batches that are retained. */
   bytes(partition: number): number {
-    return this.#page(partition).bytes[partition % pageSize]!;
+    return this.#page(partition).bytes[partition % partitionsPerPage]!;
   }
   /** Greatest timestamp ever appended, -1 without any. */
   maxTimestamp(partition: number): number {
-    return this.#page(partition).maxTimestamp[partition % pageSize]!;
+    return this.#page(partition).maxTimestamp[partition % partitionsPerPage]!;
   }
   /** Base offset of the batch with that timestamp. */
   maxTimestampBase(partition: number): number {
-    return this.#page(partition).maxTimestampBase[partition % pageSize]!;
+    return this.#page(partition).maxTimestampBase[partition % partitionsPerPage]!;
   }
 
   append(
@@ -106,7 +105,7 @@ export class PartitionTable {
     maxTimestamp: number,
   ): void {
     const page = this.#page(partition);
-    const at = partition % pageSize;
+    const at = partition % partitionsPerPage;
     assert(base === page.end[at], 'batches of a partition follow each other without a gap');
     page.end[at] = base + count;
     page.bytes[at] = page.bytes[at]! + bytes;
@@ -118,49 +117,61 @@ export class PartitionTable {
 
   moveLogStart(partition: number, offset: number, droppedBytes: number): void {
     const page = this.#page(partition);
-    const at = partition % pageSize;
+    const at = partition % partitionsPerPage;
     assert(offset <= page.end[at]!, 'a log start lies within its log');
     if (offset <= page.logStart[at]!) return;
     page.logStart[at] = offset;
     page.bytes[at] = Math.max(0, page.bytes[at]! - droppedBytes);
   }
 
-  #page(partition: number): Page {
-    return this.#pages[Math.floor(partition / pageSize)]!;
+  /** The columns of a page, for a snapshot. */
+  writePage(writer: ByteWriter, number: number): void {
+    writer.uvarint(number);
+    for (const column of columnsOf(this.#pages.get(number)!)) {
+      writer.raw(new Uint8Array(column.buffer, column.byteOffset, column.byteLength));
+    }
   }
 
-  writeColumns(writer: ByteWriter, partition: number): void {
-    writer.uvarint(this.logStart(partition)).uvarint(this.end(partition));
-    writer.uvarint(this.bytes(partition));
-    writer.f64(this.maxTimestamp(partition)).f64(this.maxTimestampBase(partition));
-  }
-
-  /** Restores a partition from a snapshot, in any order of numbers. */
-  readColumns(reader: ByteReader, partition: number, topic: Topic, index: number): void {
-    this.#put(partition, topic, index);
-    const page = this.#page(partition);
-    const at = partition % pageSize;
-    page.logStart[at] = reader.uvarint();
-    page.end[at] = reader.uvarint();
-    page.bytes[at] = reader.uvarint();
-    page.maxTimestamp[at] = reader.f64();
-    page.maxTimestampBase[at] = reader.f64();
+  readPage(reader: ByteReader): void {
+    const page = this.#makePage(reader.uvarint());
+    for (const column of columnsOf(page)) {
+      const bytes = new Uint8Array(column.buffer, column.byteOffset, column.byteLength);
+      bytes.set(reader.raw(bytes.length));
+    }
   }
 
   restoreNext(next: number): void {
     this.#next = next;
   }
+
+  #page(partition: number): Page {
+    return this.#pages.get(pageOf(partition))!;
+  }
+
+  #makePage(number: number): Page {
+    const page = this.#pages.get(number) ?? newPage();
+    this.#pages.set(number, page);
+    return page;
+  }
+}
+
+export function pageOf(partition: number): number {
+  return Math.floor(partition / partitionsPerPage);
 }
 
 function newPage(): Page {
   return {
     live: 0,
-    topics: new Array<Topic | undefined>(pageSize).fill(undefined),
-    index: new Uint32Array(pageSize),
-    logStart: new Float64Array(pageSize),
-    end: new Float64Array(pageSize),
-    bytes: new Float64Array(pageSize),
-    maxTimestamp: new Float64Array(pageSize),
-    maxTimestampBase: new Float64Array(pageSize),
+    topics: new Array<Topic | undefined>(partitionsPerPage).fill(undefined),
+    index: new Uint32Array(partitionsPerPage),
+    logStart: new Float64Array(partitionsPerPage),
+    end: new Float64Array(partitionsPerPage),
+    bytes: new Float64Array(partitionsPerPage),
+    maxTimestamp: new Float64Array(partitionsPerPage).fill(-1),
+    maxTimestampBase: new Float64Array(partitionsPerPage).fill(-1),
   };
+}
+
+function columnsOf(page: Page): Float64Array[] {
+  return [page.logStart, page.end, page.bytes, page.maxTimestamp, page.maxTimestampBase];
 }

@@ -72,11 +72,16 @@ export class ProducerTable {
     this.#partitions.delete(partition);
   }
 
-  write(writer: ByteWriter): void {
-    writer.uvarint(this.#size);
-    for (const [partition, producerId, state] of this.all()) {
-      writer.uvarint(partition).uvarint(producerId).f64(state.epoch).f64(state.lastMs);
-      writer.u8(state.batches.length);
+  partitions(): IterableIterator<number> {
+    return this.#partitions.keys();
+  }
+
+  /** The producers of one partition, for a snapshot. */
+  writePartition(writer: ByteWriter, partition: number): void {
+    const producers = this.#partitions.get(partition)!;
+    writer.uvarint(partition).uvarint(producers.size);
+    for (const [producerId, state] of producers) {
+      writer.uvarint(producerId).f64(state.epoch).f64(state.lastMs).u8(state.batches.length);
       for (const batch of state.batches) {
         writer.u32(batch.firstSequence).u32(batch.lastSequence);
         writer.uvarint(batch.baseOffset).f64(batch.logAppendTime);
@@ -84,9 +89,11 @@ export class ProducerTable {
     }
   }
 
-  read(reader: ByteReader): void {
+  readPartition(reader: ByteReader): void {
+    const partition = reader.uvarint();
+    const producers = new Map<number, ProducerState>();
+    this.#partitions.set(partition, producers);
     for (let left = reader.count(); left > 0; left--) {
-      const partition = reader.uvarint();
       const producerId = reader.uvarint();
       const epoch = reader.f64();
       const lastMs = reader.f64();
@@ -96,8 +103,6 @@ export class ProducerTable {
         baseOffset: reader.uvarint(),
         logAppendTime: reader.f64(),
       }));
-      const producers = this.#partitions.get(partition) ?? new Map<number, ProducerState>();
-      this.#partitions.set(partition, producers);
       producers.set(producerId, { epoch, batches, lastMs });
       this.#size++;
     }

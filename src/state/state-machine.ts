@@ -1,5 +1,5 @@
 import { assert } from '../core/assert.ts';
-import { ByteReader, ByteWriter } from '../core/bytes.ts';
+import type { ByteReader, ByteWriter } from '../core/bytes.ts';
 import { BrokerError } from '../core/errors.ts';
 import {
   ConfigResource,
@@ -17,9 +17,15 @@ import {
   decodeProducersExpired,
   decodeTopicCreated,
   decodeTopicDeleted,
+  type OffsetsCommitted,
+  type OffsetsDeleted,
+  type PartitionsAdded,
+  type TopicCreated,
 } from './commands.ts';
 import { EntryType, entryVersion } from './entry-types.ts';
+import { ImageWriter, readImage } from './image.ts';
 import { OffsetTable } from './offsets.ts';
+import { pageOf } from './partitions.ts';
 import { ProducerTable } from './producers.ts';
 import { readStoredBatch } from './stored-batch.ts';
 import { TopicTable } from './topics.ts';
@@ -54,6 +60,8 @@ export class StateMachine {
   nextProducerId = 0;
   #appliedIndex = 0;
   #appliedTerm = 0;
+  /** An image under way: each cell must be written before it changes. */
+  #imageWriter: ImageWriter | undefined;
 
   get appliedIndex(): number {
     return this.#appliedIndex;
@@ -80,13 +88,13 @@ export class StateMachine {
         this.#appendBatches(entry);
         break;
       case EntryType.topicCreated:
-        this.topics.create(decodeTopicCreated(meta));
+        this.#createTopic(decodeTopicCreated(meta));
         break;
       case EntryType.topicDeleted:
         this.#deleteTopic(decodeTopicDeleted(meta));
         break;
       case EntryType.partitionsAdded:
-        this.topics.addPartitions(decodePartitionsAdded(meta));
+        this.#addPartitions(decodePartitionsAdded(meta));
         break;
       case EntryType.configsSet:
         this.#setConfigs(decodeConfigsSet(meta));
@@ -95,10 +103,10 @@ export class StateMachine {
         this.#moveLogStarts(meta);
         break;
       case EntryType.offsetsCommitted:
-        this.offsets.commit(decodeOffsetsCommitted(meta));
+        this.#commitOffsets(decodeOffsetsCommitted(meta));
         break;
       case EntryType.offsetsDeleted:
-        this.offsets.delete(decodeOffsetsDeleted(meta));
+        this.#deleteOffsets(decodeOffsetsDeleted(meta));
         break;
       case EntryType.groupStored:
         this.#storeGroup(meta);
@@ -111,6 +119,7 @@ export class StateMachine {
         break;
       case EntryType.producersExpired:
         for (const [partition, id] of decodeProducersExpired(meta).producers) {
+          this.#imageWriter?.touchProducers(partition);
           this.producers.expire(partition, id);
         }
         break;
@@ -130,18 +139,58 @@ export class StateMachine {
       const partition = entry.partitions[i]!;
       const facts = readStoredBatch(batch);
       const count = facts.lastOffsetDelta + 1;
+      this.#imageWriter?.touchPage(pageOf(partition));
       partitions.append(partition, facts.baseOffset, count, batch.length, facts.maxTimestamp);
-      if (facts.producerId >= 0) this.producers.append(partition, facts, appendedMs);
+      if (facts.producerId < 0) continue;
+      this.#imageWriter?.touchProducers(partition);
+      this.producers.append(partition, facts, appendedMs);
     }
   }
 
+  #createTopic(created: TopicCreated): void {
+    this.#touchPages(created.firstPartition, created.partitionCount);
+    this.topics.create(created);
+  }
+
+  #addPartitions(added: PartitionsAdded): void {
+    this.#imageWriter?.touchTopic(added.topicId);
+    this.#touchPages(added.firstPartition, added.partitionCount);
+    this.topics.addPartitions(added);
+  }
+
+  #touchPages(firstPartition: number, count: number): void {
+    const last = pageOf(firstPartition + count - 1);
+    for (let page = pageOf(firstPartition); page <= last; page++)
+      this.#imageWriter?.touchPage(page);
+  }
+
+  #commitOffsets(committed: OffsetsCommitted): void {
+    this.#imageWriter?.touchOffsets(committed.groupId);
+    this.offsets.commit(committed);
+  }
+
+  #deleteOffsets(deleted: OffsetsDeleted): void {
+    this.#imageWriter?.touchOffsets(deleted.groupId);
+    this.offsets.delete(deleted);
+  }
+
   #deleteTopic(topicId: string): void {
+    const image = this.#imageWriter;
+    if (image !== undefined) {
+      image.touchTopic(topicId);
+      for (const partition of this.topics.byId(topicId)!.partitions) {
+        image.touchPage(pageOf(partition));
+        image.touchProducers(partition);
+      }
+      image.touchAllOffsets();
+    }
     const topic = this.topics.delete(topicId);
     for (const partition of topic.partitions) this.producers.removePartition(partition);
     this.offsets.removePartitions(topic.partitions);
   }
 
   #setConfigs(set: ConfigsSet): void {
+    if (set.resourceType === ConfigResource.topic) this.#imageWriter?.touchTopic(set.resource);
     const target =
       set.resourceType === ConfigResource.topic
         ? this.topics.byId(set.resource)!.configs
@@ -159,52 +208,62 @@ export class StateMachine {
 
   #moveLogStarts(meta: Buffer): void {
     for (const { partition, offset, droppedBytes } of decodeLogStarts(meta)) {
+      this.#imageWriter?.touchPage(pageOf(partition));
       this.topics.partitions.moveLogStart(partition, offset, droppedBytes);
     }
   }
 
   #storeGroup(meta: Buffer): void {
     const { groupId, image } = decodeGroupStored(meta);
+    this.#imageWriter?.touchGroup(groupId);
     this.groupImages.set(groupId, image);
   }
 
   #deleteGroup(groupId: string): void {
+    this.#imageWriter?.touchGroup(groupId);
+    this.#imageWriter?.touchOffsets(groupId);
     this.groupImages.delete(groupId);
     this.offsets.deleteGroup(groupId);
   }
 
-  /** The whole state as bytes, for snapshots and for comparing replicas. */
+  /** Begins an image of the present state, to be written in slices. One at a time. */
+  beginImage(): ImageWriter {
+    assert(this.#imageWriter === undefined, 'one image is written at a time');
+    this.#imageWriter = new ImageWriter(this);
+    return this.#imageWriter;
+  }
+
+  endImage(): void {
+    this.#imageWriter = undefined;
+  }
+
+  /** The whole state as bytes, equal for equal states: for comparing replicas. */
   image(): Buffer {
-    const writer = new ByteWriter(64 * 1024);
-    writer.u8(imageVersion).uvarint(this.#appliedIndex).uvarint(this.#appliedTerm);
-    writer.string(this.clusterId).uvarint(this.nextProducerId);
-    writer.uvarint(this.terms.length);
+    const writer = new ImageWriter(this, true);
+    while (writer.writeSlice());
+    return writer.finish();
+  }
+
+  /** Restores an image into a fresh state machine. */
+  restore(image: Buffer): void {
+    const { appliedIndex, appliedTerm } = readImage(image, this);
+    this.#appliedIndex = appliedIndex;
+    this.#appliedTerm = appliedTerm;
+  }
+
+  /** What is not kept in tables. Small, so it is written at once when an image begins. */
+  writeFacts(writer: ByteWriter): void {
+    writer.string(this.clusterId).uvarint(this.nextProducerId).uvarint(this.terms.length);
     for (const term of this.terms) writer.uvarint(term);
     writeStrings(writer, this.brokerConfigs);
     writer.uvarint(this.groupConfigs.size);
     for (const [groupId, configs] of this.groupConfigs) {
       writeStrings(writer.string(groupId), configs);
     }
-    this.topics.write(writer);
-    this.producers.write(writer);
-    this.offsets.write(writer);
-    writer.uvarint(this.groupImages.size);
-    for (const [groupId, image] of this.groupImages) writer.string(groupId).bytes(image);
-    return writer.finish();
+    writer.uvarint(this.topics.partitions.next);
   }
 
-  /** Restores what `image` wrote into a fresh state machine. */
-  restore(image: Buffer): void {
-    const reader = new ByteReader(image);
-    const version = reader.u8();
-    if (version > imageVersion) {
-      throw new BrokerError(
-        'JOURNAL_VERSION_UNKNOWN',
-        `the snapshot has version ${version}, which this version of Keylane does not know`,
-      );
-    }
-    this.#appliedIndex = reader.uvarint();
-    this.#appliedTerm = reader.uvarint();
+  readFacts(reader: ByteReader): void {
     this.clusterId = reader.string();
     this.nextProducerId = reader.uvarint();
     for (let left = reader.count(); left > 0; left--) this.terms.push(reader.uvarint());
@@ -214,18 +273,9 @@ export class StateMachine {
       this.groupConfigs.set(reader.string(), configs);
       readStrings(reader, configs);
     }
-    this.topics.read(reader);
-    this.producers.read(reader);
-    this.offsets.read(reader);
-    for (let left = reader.count(2); left > 0; left--) {
-      const groupId = reader.string();
-      this.groupImages.set(groupId, Buffer.from(reader.bytes()));
-    }
-    reader.end();
+    this.topics.partitions.restoreNext(reader.uvarint());
   }
 }
-
-const imageVersion = 1;
 
 function writeStrings(writer: ByteWriter, map: ReadonlyMap<string, string>): void {
   writer.uvarint(map.size);

@@ -29,6 +29,9 @@ export class TopicTable {
   all(): IterableIterator<Topic> {
     return this.#byName.values();
   }
+  ids(): IterableIterator<string> {
+    return this.#byId.keys();
+  }
 
   create(created: TopicCreated): Topic {
     const topic: Topic = {
@@ -37,8 +40,7 @@ export class TopicTable {
       partitions: [],
       configs: new Map(created.configs),
     };
-    this.#byName.set(topic.name, topic);
-    this.#byId.set(topic.id, topic);
+    this.#put(topic);
     this.#addPartitions(topic, created.firstPartition, created.partitionCount);
     return topic;
   }
@@ -46,6 +48,11 @@ export class TopicTable {
   addPartitions(added: PartitionsAdded): void {
     const topic = this.#byId.get(added.topicId)!;
     this.#addPartitions(topic, added.firstPartition, added.partitionCount);
+  }
+
+  #put(topic: Topic): void {
+    this.#byName.set(topic.name, topic);
+    this.#byId.set(topic.id, topic);
   }
 
   #addPartitions(topic: Topic, first: number, count: number): void {
@@ -64,37 +71,46 @@ export class TopicTable {
     return topic;
   }
 
-  write(writer: ByteWriter): void {
-    writer.uvarint(this.partitions.next).uvarint(this.#byName.size);
-    for (const topic of this.#byName.values()) {
-      writer.string(topic.name).raw(Buffer.from(topic.id, 'hex')).uvarint(topic.configs.size);
-      for (const [key, value] of topic.configs) writer.string(key).string(value);
-      writer.uvarint(topic.partitions.length);
-      for (const partition of topic.partitions) {
-        writer.uvarint(partition);
-        this.partitions.writeColumns(writer, partition);
-      }
-    }
+  writeTopic(writer: ByteWriter, topicId: string): void {
+    const topic = this.#byId.get(topicId)!;
+    writer.string(topic.name).raw(Buffer.from(topic.id, 'hex')).uvarint(topic.configs.size);
+    for (const [key, value] of topic.configs) writer.string(key).string(value);
+    const runs = runsOf(topic.partitions);
+    writer.uvarint(runs.length);
+    for (const { first, count } of runs) writer.uvarint(first).uvarint(count);
   }
 
-  read(reader: ByteReader): void {
-    this.partitions.restoreNext(reader.uvarint());
-    for (let topics = reader.count(); topics > 0; topics--) {
-      const name = reader.string();
-      const id = Buffer.from(Array.from({ length: 16 }, () => reader.u8())).toString('hex');
-      const configs = new Map<string, string>();
-      for (let left = reader.count(2); left > 0; left--) {
-        configs.set(reader.string(), reader.string());
-      }
-      const topic: Topic = { name, id, partitions: [], configs };
-      const count = reader.count();
-      for (let index = 0; index < count; index++) {
-        const partition = reader.uvarint();
-        this.partitions.readColumns(reader, partition, topic, index);
+  readTopic(reader: ByteReader): void {
+    const name = reader.string();
+    const id = reader.raw(16).toString('hex');
+    const configs = new Map<string, string>();
+    for (let left = reader.count(2); left > 0; left--)
+      configs.set(reader.string(), reader.string());
+    const topic: Topic = { name, id, partitions: [], configs };
+    for (let runs = reader.count(2); runs > 0; runs--) {
+      const first = reader.uvarint();
+      const count = reader.uvarint();
+      for (let partition = first; partition < first + count; partition++) {
+        this.partitions.attach(partition, topic, topic.partitions.length);
         topic.partitions.push(partition);
       }
-      this.#byName.set(name, topic);
-      this.#byId.set(id, topic);
     }
+    this.#put(topic);
   }
+}
+
+interface Run {
+  readonly first: number;
+  count: number;
+}
+
+/** Partition numbers as ranges: a topic has one for each time that it got partitions. */
+function runsOf(partitions: readonly number[]): Run[] {
+  const runs: Run[] = [];
+  for (const partition of partitions) {
+    const last = runs.at(-1);
+    if (last !== undefined && partition === last.first + last.count) last.count++;
+    else runs.push({ first: partition, count: 1 });
+  }
+  return runs;
 }
