@@ -6,6 +6,7 @@ import type { Logger } from '../core/logger.ts';
 import type { Random } from '../core/random.ts';
 import { LogReader } from '../log/log-reader.ts';
 import { advertisedFor, type HostPort, type ListenerSettings } from '../net/listeners.ts';
+import { OffsetPlanner } from '../replica/offset-planner.ts';
 import { ProducePlanner } from '../replica/produce-planner.ts';
 import { ProducerIds } from '../replica/producer-ids.ts';
 import type { Replica } from '../replica/replica.ts';
@@ -46,6 +47,7 @@ export class Broker {
   readonly apis: ReadonlyMap<number, Handler>;
   readonly topics: TopicPlanner;
   readonly produce: ProducePlanner;
+  readonly offsets: OffsetPlanner;
   readonly producerIds: ProducerIds;
   readonly reader: LogReader;
   readonly fetchWaiters: FetchWaiters;
@@ -75,6 +77,7 @@ export class Broker {
       options.codecs,
       settings['decompressed.bytes.max'],
     );
+    this.offsets = new OffsetPlanner(replica);
     this.producerIds = new ProducerIds(replica);
     this.reader = new LogReader(replica.journal);
     this.fetchWaiters = new FetchWaiters(replica);

@@ -2,14 +2,40 @@ import { produce } from './00-produce.ts';
 import { fetch } from './01-fetch.ts';
 import { listOffsets } from './02-list-offsets.ts';
 import { metadata } from './03-metadata.ts';
+import { offsetCommit } from './08-offset-commit.ts';
+import { offsetFetch } from './09-offset-fetch.ts';
 import { findCoordinator } from './10-find-coordinator.ts';
+import { joinGroup } from './11-join-group.ts';
+import { heartbeat } from './12-heartbeat.ts';
+import { leaveGroup } from './13-leave-group.ts';
+import { syncGroup } from './14-sync-group.ts';
+import { describeGroups } from './15-describe-groups.ts';
+import { listGroups } from './16-list-groups.ts';
 import { apiVersions } from './18-api-versions.ts';
 import { initProducerId } from './22-init-producer-id.ts';
+import { deleteGroups } from './42-delete-groups.ts';
+import { offsetDelete } from './47-offset-delete.ts';
 import type { Handler } from './handler.ts';
 
 /** Every API that is served. ApiVersions tells clients of exactly these. */
 export const handlers: ReadonlyMap<number, Handler> = new Map(
-  [produce, fetch, listOffsets, metadata, findCoordinator, apiVersions, initProducerId].map(
-    (handler) => [handler.apiKey, handler],
-  ),
+  [
+    produce,
+    fetch,
+    listOffsets,
+    metadata,
+    offsetCommit,
+    offsetFetch,
+    findCoordinator,
+    joinGroup,
+    heartbeat,
+    leaveGroup,
+    syncGroup,
+    describeGroups,
+    listGroups,
+    apiVersions,
+    initProducerId,
+    deleteGroups,
+    offsetDelete,
+  ].map((handler) => [handler.apiKey, handler]),
 );

@@ -1,0 +1,14 @@
+import { syncGroupRequest, syncGroupResponse } from '../protocol/schema/14-sync-group.ts';
+import { defineHandler } from './handler.ts';
+
+/** Answered when the leader's assignment is durable; until then a closed connection means nothing. */
+export const syncGroup = defineHandler({
+  request: syncGroupRequest,
+  response: syncGroupResponse,
+  versions: [0, 5],
+  handle(request, { broker, apiVersion }, answer) {
+    broker.groups.run((coordinator, now) =>
+      coordinator.syncGroup({ ...request, apiVersion }, now, answer),
+    );
+  },
+});

@@ -1,0 +1,14 @@
+import { ErrorCode } from '../protocol/error-codes.ts';
+import { listGroupsRequest, listGroupsResponse } from '../protocol/schema/16-list-groups.ts';
+import { defineHandler } from './handler.ts';
+
+export const listGroups = defineHandler({
+  request: listGroupsRequest,
+  response: listGroupsResponse,
+  versions: [0, 5],
+  handle(request, { broker }, answer) {
+    const filter = { states: request.statesFilter, types: request.typesFilter };
+    const groups = broker.groups.run((coordinator) => coordinator.list(filter));
+    answer({ errorCode: ErrorCode.NONE, groups });
+  },
+});
