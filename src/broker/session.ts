@@ -1,3 +1,5 @@
+import { AssertionFailed } from '../core/assert.ts';
+import { BrokerError } from '../core/errors.ts';
 import type { Reply } from '../net/answer-queue.ts';
 import type { Connection, Session } from '../net/connection.ts';
 import { ApiKey } from '../protocol/api-keys.ts';
@@ -5,7 +7,7 @@ import { DecodeError } from '../protocol/codec-error.ts';
 import { decodeRequestHead } from '../protocol/frame.ts';
 import { answerUnsupportedApiVersions } from './18-api-versions.ts';
 import type { Broker } from './broker.ts';
-import type { Client, RequestContext } from './handler.ts';
+import type { Client, Handler, RequestContext } from './handler.ts';
 
 /**
  * The requests of one connection: finds the handler of each. What is not a request that this
@@ -56,7 +58,30 @@ export class BrokerSession implements Session {
       },
       disconnect: () => connection.close('denied'),
     };
-    handler.serve(frame, head.bodyStart, correlationId, context);
+    this.#serve(handler, frame, head.bodyStart, correlationId, context);
+  }
+
+  /**
+   * A handler that throws has a bug that this request found: it costs the client its connection,
+   * not everybody the broker. A broken invariant or a failed disk does end the process.
+   */
+  #serve(
+    handler: Handler,
+    frame: Buffer,
+    bodyStart: number,
+    correlationId: number,
+    context: RequestContext,
+  ): void {
+    try {
+      handler.serve(frame, bodyStart, correlationId, context);
+    } catch (error) {
+      const isOurs = error instanceof AssertionFailed || error instanceof BrokerError;
+      if (isOurs || error instanceof DecodeError) throw error;
+      const { apiKey } = handler;
+      const { apiVersion } = context;
+      this.#broker.log.error({ err: error, apiKey, apiVersion }, 'a request could not be handled');
+      this.#connection.close('malformed');
+    }
   }
 
   onClose(): void {
