@@ -1,0 +1,150 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { project } from './paths.ts';
+import { type ProcessStats, processStats } from './process-stats.ts';
+import { isServing, type Target } from './raw-client.ts';
+
+/** One of the brokers that are compared, with the settings that it gets. */
+export interface Arm {
+  readonly name: string;
+  readonly broker: 'keylane' | 'kafka';
+  /** Keylane's settings that are not the default. */
+  readonly settings?: readonly string[];
+  /** Preloads loop-delay.mjs. */
+  readonly measuresTurns?: boolean;
+}
+
+export const keylane: Arm = { name: 'keylane', broker: 'keylane' };
+export const kafka: Arm = { name: 'kafka', broker: 'kafka' };
+/** Keylane with the syncs of a slow disk. */
+export const keylaneSlow: Arm = {
+  name: 'keylane, sync +5 ms',
+  broker: 'keylane',
+  settings: ['journal.sync.delay.ms=5'],
+};
+
+const readyMsMax = 120_000;
+const stopMsMax = 60_000;
+const pollMs = 5;
+
+let keylaneScript = project('bin/keylane.cjs');
+
+/** Another build than this project's, to compare two of them. */
+export function useKeylaneScript(path: string): void {
+  keylaneScript = path;
+}
+
+/** A broker that runs, with a data folder of its own below TMPDIR. */
+export class BrokerProcess {
+  readonly arm: Arm;
+  readonly target: Target;
+  /** From the start of the process to its first answer. */
+  readonly readySeconds: number;
+  readonly #child: ChildProcess;
+  readonly #folder: string;
+  #stderr = '';
+
+  private constructor(
+    arm: Arm,
+    target: Target,
+    child: ChildProcess,
+    folder: string,
+    ready: number,
+  ) {
+    this.arm = arm;
+    this.target = target;
+    this.#child = child;
+    this.#folder = folder;
+    this.readySeconds = ready;
+    child.stderr?.on('data', (text: Buffer) => {
+      this.#stderr = (this.#stderr + text.toString()).slice(-64 * 1024);
+    });
+  }
+
+  /** Starts in a new data folder, or in that of a broker which was stopped with `keep`. */
+  static async start(arm: Arm, port: number, kept?: string): Promise<BrokerProcess> {
+    const folder = kept ?? mkdtempSync(join(tmpdir(), `keylane-bench-${arm.broker}-`));
+    const target = { host: '127.0.0.1', port };
+    if (await isServing(target)) throw new Error(`there is a broker on port ${port} already`);
+    const started = performance.now();
+    const child =
+      arm.broker === 'kafka' ? startKafka(port, folder) : startKeylane(arm, port, folder);
+    let early = '';
+    const gather = (text: Buffer): void => {
+      early += text.toString();
+    };
+    child.stderr?.on('data', gather);
+    while (!(await isServing(target))) {
+      if (child.exitCode !== null || performance.now() - started > readyMsMax) {
+        child.kill('SIGKILL');
+        throw new Error(`${arm.name} did not start: ${early}`);
+      }
+      await pause(pollMs);
+    }
+    const readySeconds = (performance.now() - started) / 1000;
+    child.stderr?.off('data', gather);
+    return new BrokerProcess(arm, target, child, folder, readySeconds);
+  }
+
+  get address(): string {
+    return `${this.target.host}:${this.target.port}`;
+  }
+
+  stats(): ProcessStats {
+    return processStats(this.#child.pid!);
+  }
+
+  /** Lets bench/loop-delay.mjs, where it is preloaded, write and forget what it has measured. */
+  async turns(): Promise<{ p99: number; p999: number; max: number }> {
+    const from = this.#stderr.length;
+    this.#child.kill('SIGUSR2');
+    for (;;) {
+      const line = /\{"loopDelayMs":(\{.*?\})\}\n/.exec(this.#stderr.slice(from))?.[1];
+      if (line !== undefined) return JSON.parse(line);
+      if (this.#child.exitCode !== null) throw new Error(`the broker ended: ${this.#stderr}`);
+      await pause(pollMs);
+    }
+  }
+
+  /** Stops the broker; answers its data folder if that is to be kept. */
+  async stop(keep: boolean): Promise<string> {
+    const ended = new Promise<void>((resolve) => this.#child.once('exit', () => resolve()));
+    if (this.#child.exitCode === null) {
+      this.#child.kill('SIGTERM');
+      const late = setTimeout(() => this.#child.kill('SIGKILL'), stopMsMax);
+      await ended;
+      clearTimeout(late);
+    }
+    if (!keep) rmSync(this.#folder, { recursive: true, force: true });
+    return this.#folder;
+  }
+}
+
+export function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}
+
+/** The flags that Kafka's documentation recommends are start.sh's; the heap is theirs as well. */
+function startKafka(port: number, folder: string): ChildProcess {
+  return spawn(project('compat-tests/apache-kafka/start.sh'), [String(port), folder], {
+    stdio: ['ignore', 'ignore', 'pipe'],
+    env: { ...process.env, KAFKA_HEAP_OPTS: '-Xms1g -Xmx1g' },
+  });
+}
+
+function startKeylane(arm: Arm, port: number, folder: string): ChildProcess {
+  const given = ['group.initial.rebalance.delay.ms=0', 'log.level=warn', ...(arm.settings ?? [])];
+  const settings = given.flatMap((setting) => ['--set', setting]);
+  const preloaded = `--import=${pathToFileURL(project('bench/loop-delay.mjs'))}`;
+  return spawn(
+    process.execPath,
+    [keylaneScript, 'start', '--listen', `127.0.0.1:${port}`, '--data', folder, ...settings],
+    {
+      stdio: ['ignore', 'ignore', 'pipe'],
+      env: { ...process.env, ...(arm.measuresTurns && { NODE_OPTIONS: preloaded }) },
+    },
+  );
+}
