@@ -45,7 +45,8 @@ func checkGroupLife(t *T) {
 		assigned, ok := each.Assigned.AsConsumer()
 		t.True(ok && len(assigned.Topics) == 1, "assignment of %s", each.ClientID)
 		name := fmt.Sprintf("%s[%d]", topic, assigned.Topics[0].Partitions[0])
-		t.True(slices.Contains(g.assignments.Held(each.ClientID), name), "%s is not with %s", name, each.ClientID)
+		held := g.assignments.Held(each.ClientID)
+		t.True(slices.Contains(held, name), "%s is not with %s", name, each.ClientID)
 		joined, ok := each.Join.AsConsumer()
 		t.True(ok && slices.Contains(joined.Topics, topic), "subscription of %s", each.ClientID)
 	}

@@ -229,7 +229,9 @@ func topicConfig(t *T, admin *kadm.Client, topic, key string) (value string, own
 	return "", false
 }
 
-func alterTopic(t *T, admin *kadm.Client, topic string, op kadm.IncrementalOp, key, value string) error {
+func alterTopic(
+	t *T, admin *kadm.Client, topic string, op kadm.IncrementalOp, key, value string,
+) error {
 	change := kadm.AlterConfig{Op: op, Name: key}
 	if op != kadm.DeleteConfig {
 		change.Value = &value
@@ -376,7 +378,9 @@ func checkListOffsets(t *T) {
 	list("offset of the newest", newest, err, 1, -1)
 	harness.Equal(t, newest[topic][0].Timestamp, base+30_000, "newest timestamp")
 	// kadm answers the end where no record is late enough.
-	for milli, want := range map[int64]int64{base - 5: 0, base + 1: 1, base + 30_000: 1, base + 30_001: 4} {
+	for milli, want := range map[int64]int64{
+		base - 5: 0, base + 1: 1, base + 30_000: 1, base + 30_001: 4,
+	} {
 		after, err := admin.ListOffsetsAfterMilli(t, milli, topic)
 		list(fmt.Sprintf("offset after %d", milli), after, err, want, 0)
 	}
