@@ -17,6 +17,7 @@ import { FetchSessions } from './fetch-session.ts';
 import { FetchWaiters } from './fetch-waiters.ts';
 import { Groups } from './groups.ts';
 import type { Client, Handler } from './handler.ts';
+import { TopicCollisions } from './topic-collisions.ts';
 
 export interface BrokerOptions {
   readonly settings: Settings;
@@ -46,6 +47,7 @@ export class Broker {
   readonly replica: Replica;
   readonly apis: ReadonlyMap<number, Handler>;
   readonly topics: TopicPlanner;
+  readonly collisions: TopicCollisions;
   readonly produce: ProducePlanner;
   readonly offsets: OffsetPlanner;
   readonly producerIds: ProducerIds;
@@ -71,6 +73,7 @@ export class Broker {
     this.apis = options.apis;
     this.#settings = settings;
     this.topics = new TopicPlanner(replica, options.random);
+    this.collisions = new TopicCollisions(replica);
     this.produce = new ProducePlanner(
       replica,
       clock,
@@ -126,6 +129,10 @@ export class Broker {
 
   unpark(parked: Parked): void {
     this.#parked.delete(parked);
+  }
+
+  get parkedCount(): number {
+    return this.#parked.size;
   }
 
   /** Answers everything that is parked, with what there is. */

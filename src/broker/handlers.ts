@@ -12,7 +12,11 @@ import { syncGroup } from './14-sync-group.ts';
 import { describeGroups } from './15-describe-groups.ts';
 import { listGroups } from './16-list-groups.ts';
 import { apiVersions } from './18-api-versions.ts';
+import { createTopics } from './19-create-topics.ts';
+import { deleteTopics } from './20-delete-topics.ts';
 import { initProducerId } from './22-init-producer-id.ts';
+import { describeConfigs } from './32-describe-configs.ts';
+import { createPartitions } from './37-create-partitions.ts';
 import { deleteGroups } from './42-delete-groups.ts';
 import { offsetDelete } from './47-offset-delete.ts';
 import type { Handler } from './handler.ts';
@@ -34,7 +38,11 @@ export const handlers: ReadonlyMap<number, Handler> = new Map(
     describeGroups,
     listGroups,
     apiVersions,
+    createTopics,
+    deleteTopics,
     initProducerId,
+    describeConfigs,
+    createPartitions,
     deleteGroups,
     offsetDelete,
   ].map((handler) => [handler.apiKey, handler]),

@@ -1,0 +1,112 @@
+import { kafkaTypeCode } from '../config/kafka-values.ts';
+import { ErrorCode } from '../protocol/error-codes.ts';
+import {
+  type DescribeConfigsRequest,
+  type DescribeConfigsResponseInput,
+  describeConfigsRequest,
+  describeConfigsResponse,
+} from '../protocol/schema/32-describe-configs.ts';
+import { ConfigResource } from '../state/commands.ts';
+import type { Broker } from './broker.ts';
+import {
+  brokerConfigEntries,
+  type ConfigEntry,
+  ConfigSource,
+  dynamicDefaultEntries,
+  topicConfigEntries,
+} from './config-entries.ts';
+import { defineHandler } from './handler.ts';
+import type { Refusal } from './refusal.ts';
+import { topicNameError } from './topic-names.ts';
+
+type Result = DescribeConfigsResponseInput['results'][number];
+type ResultConfig = Result['configs'][number];
+type Resource = DescribeConfigsRequest['resources'][number];
+
+export const describeConfigs = defineHandler({
+  request: describeConfigsRequest,
+  response: describeConfigsResponse,
+  versions: [0, 4],
+  handle(request, { broker, apiVersion }, answer) {
+    const results = request.resources.map((resource): Result => {
+      const { resourceType, resourceName, configurationKeys } = resource;
+      const found = entriesOf(resource, broker);
+      if ('errorCode' in found) return { ...found, resourceType, resourceName, configs: [] };
+      // No keys ask for all, as null does (ConfigHelper.describeConfigs).
+      const keys = configurationKeys?.length ? new Set(configurationKeys) : undefined;
+      const wanted = found.filter(({ name }) => keys?.has(name) ?? true);
+      return {
+        errorCode: ErrorCode.NONE,
+        errorMessage: null,
+        resourceType,
+        resourceName,
+        configs: wanted.map((entry) => describe(entry, request, apiVersion)),
+      };
+    });
+    answer({ throttleTimeMs: 0, results });
+  },
+});
+
+function describe(
+  entry: ConfigEntry,
+  { includeSynonyms, includeDocumentation }: DescribeConfigsRequest,
+  apiVersion: number,
+): ResultConfig {
+  return {
+    name: entry.name,
+    value: entry.value,
+    readOnly: entry.readOnly,
+    isSensitive: false,
+    ...(apiVersion === 0
+      ? { isDefault: entry.source === ConfigSource.default }
+      : { configSource: entry.source }),
+    synonyms: includeSynonyms ? entry.synonyms : [],
+    configType: kafkaTypeCode[entry.type],
+    documentation: includeDocumentation ? entry.doc : null,
+  };
+}
+
+function entriesOf(
+  { resourceType, resourceName }: Resource,
+  broker: Broker,
+): readonly ConfigEntry[] | Refusal {
+  switch (resourceType) {
+    case ConfigResource.topic:
+      return topicEntries(resourceName, broker);
+    case ConfigResource.broker:
+      return brokerEntries(resourceName, broker);
+    default:
+      return {
+        errorCode: ErrorCode.INVALID_REQUEST,
+        errorMessage: `Unsupported resource type: ${resourceType}`,
+      };
+  }
+}
+
+function topicEntries(name: string, broker: Broker): readonly ConfigEntry[] | Refusal {
+  const why = topicNameError(name);
+  if (why !== undefined) {
+    return {
+      errorCode: ErrorCode.INVALID_TOPIC_EXCEPTION,
+      errorMessage: `Topic name is invalid: ${why}`,
+    };
+  }
+  const topic = broker.topics.byName(name);
+  if (topic !== undefined) return topicConfigEntries(topic.configs, broker);
+  return {
+    errorCode: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    errorMessage: `The topic '${name}' does not exist.`,
+  };
+}
+
+/** By node id everything that counts there; without a name only what is set for all nodes. */
+function brokerEntries(name: string, broker: Broker): readonly ConfigEntry[] | Refusal {
+  if (name === '') return dynamicDefaultEntries(broker);
+  if (name === String(broker.nodeId)) return brokerConfigEntries(broker);
+  return {
+    errorCode: ErrorCode.INVALID_REQUEST,
+    errorMessage: /^[+-]?\d+$/.test(name)
+      ? `Unexpected broker id, expected ${broker.nodeId} or empty string, but received ${name}`
+      : `Broker id must be an integer, but it is: ${name}`,
+  };
+}

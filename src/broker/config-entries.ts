@@ -1,0 +1,118 @@
+import {
+  brokerFacts,
+  isDynamic,
+  isSetting,
+  settingDefault,
+  settingDoc,
+  settingNames,
+  settingRule,
+  settingText,
+} from '../config/broker-configs.ts';
+import type { KafkaType } from '../config/kafka-values.ts';
+import type { SettingName } from '../config/settings.ts';
+import { brokerSettingFor, topicConfigs } from '../config/topic-configs.ts';
+import type { Broker } from './broker.ts';
+
+/** Where a value comes from, as Kafka numbers it (DescribeConfigsResponse.ConfigSource). */
+export const ConfigSource = {
+  topic: 1,
+  dynamicDefaultBroker: 3,
+  staticBroker: 4,
+  default: 5,
+} as const;
+
+/** A value that counts, or would count if those before it were not there. */
+export interface Synonym {
+  readonly name: string;
+  readonly value: string;
+  readonly source: number;
+}
+
+/** One configuration with its effective value. */
+export interface ConfigEntry {
+  readonly name: string;
+  readonly value: string;
+  readonly source: number;
+  readonly readOnly: boolean;
+  readonly type: KafkaType;
+  readonly doc: string;
+  /** What decides, first. Empty where Kafka has no setting of the broker to fall back to. */
+  readonly synonyms: readonly Synonym[];
+}
+
+/** All configurations of a topic with these overrides, by name. */
+export function topicConfigEntries(
+  overrides: ReadonlyMap<string, string>,
+  broker: Broker,
+): ConfigEntry[] {
+  return [...topicConfigs].map(([name, config]) => {
+    const setting = brokerSettingFor(name);
+    const synonyms = setting === undefined ? [] : settingSynonyms(setting, broker);
+    const override = overrides.get(name);
+    if (override !== undefined) {
+      synonyms.unshift({ name, value: override, source: ConfigSource.topic });
+    }
+    return {
+      name,
+      value: synonyms[0]?.value ?? config.default,
+      source: synonyms[0]?.source ?? ConfigSource.default,
+      readOnly: config.kind === 'fixed',
+      type: config.type,
+      doc: config.doc,
+      synonyms,
+    };
+  });
+}
+
+/** All settings of this broker, and what is fixed. */
+export function brokerConfigEntries(broker: Broker): ConfigEntry[] {
+  const settings = settingNames.map((name) => settingEntry(name, settingSynonyms(name, broker)));
+  const facts = brokerFacts(broker.staticSettings).map(({ name, type, value, doc }) => ({
+    name,
+    value,
+    source: ConfigSource.default,
+    readOnly: true,
+    type,
+    doc,
+    synonyms: [{ name, value, source: ConfigSource.default }],
+  }));
+  return [...settings, ...facts].sort((a, b) => (a.name < b.name ? -1 : 1));
+}
+
+/** The cluster-wide defaults that clients have set. */
+export function dynamicDefaultEntries(broker: Broker): ConfigEntry[] {
+  return [...broker.replica.state.brokerConfigs].flatMap(([name, value]) => {
+    if (!isSetting(name)) return [];
+    return [settingEntry(name, [{ name, value, source: ConfigSource.dynamicDefaultBroker }])];
+  });
+}
+
+function settingEntry(name: SettingName, synonyms: readonly Synonym[]): ConfigEntry {
+  const { value, source } = synonyms[0]!;
+  return {
+    name,
+    value,
+    source,
+    readOnly: !isDynamic(name),
+    type: settingRule(name).type,
+    doc: settingDoc(name),
+    synonyms,
+  };
+}
+
+/** Set by clients, given at start, built in: the first that there is decides. */
+function settingSynonyms(name: SettingName, broker: Broker): Synonym[] {
+  const synonyms: Synonym[] = [];
+  const dynamic = broker.replica.state.brokerConfigs.get(name);
+  if (dynamic !== undefined) {
+    synonyms.push({ name, value: dynamic, source: ConfigSource.dynamicDefaultBroker });
+  }
+  const given = settingText(broker.staticSettings[name]);
+  const standard = settingDefault(name);
+  // A value that equals the default may have been given or not: it makes no difference.
+  if (given !== standard) {
+    synonyms.push({ name, value: given, source: ConfigSource.staticBroker });
+  }
+  synonyms.push({ name, value: standard, source: ConfigSource.default });
+  return synonyms;
+}

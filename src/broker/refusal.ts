@@ -1,0 +1,23 @@
+import { ErrorCode } from '../protocol/error-codes.ts';
+import type { Outcome } from '../replica/replica.ts';
+
+/** Why a part of a request is not done, as the answer says it. */
+export interface Refusal {
+  readonly errorCode: ErrorCode;
+  readonly errorMessage: string | null;
+}
+
+/** What a client is told when an entry of the controller's kind did not come about. */
+export function outcomeError(outcome: Outcome): Refusal | undefined {
+  switch (outcome) {
+    case 'applied':
+      return undefined;
+    case 'disk-full':
+      return {
+        errorCode: ErrorCode.KAFKA_STORAGE_ERROR,
+        errorMessage: 'The disk of the broker is full',
+      };
+    case 'stopped':
+      return { errorCode: ErrorCode.NOT_CONTROLLER, errorMessage: 'The broker is stopping' };
+  }
+}
