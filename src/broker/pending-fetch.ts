@@ -238,7 +238,7 @@ export class PendingFetch {
     const { broker } = this.#context;
     const { partition, errorCode, highWatermark } = found;
     const isReadCommitted = this.#request.isolationLevel === readCommitted;
-    const isFenced = errorCode === ErrorCode.FENCED_LEADER_EPOCH;
+    const isFenced = errorCode === ErrorCode.FENCED_LEADER_EPOCH && this.#context.apiVersion >= 12;
     return {
       partitionIndex: partition.index,
       errorCode,
