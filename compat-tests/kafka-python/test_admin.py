@@ -20,7 +20,7 @@ from kafka.errors import (
 )
 
 from broker_suite import unique, until
-from clients import consumer, deliver, producer, read, read_topic
+from clients import POLL_MS, consumer, deliver, producer, read, read_topic
 from test_groups import Member, await_shares
 
 
@@ -282,7 +282,7 @@ def test_remove_members(bootstrap, admin, new_topic):
     """An administrator can send members away before their session is over (KIP-345)."""
     topic, group = new_topic(2), unique("group")
     client = consumer(bootstrap, topic, group_id=group, group_instance_id="instance")
-    until(lambda: client.poll(timeout_ms=50) or len(client.assignment()) == 2, "assignment")
+    until(lambda: client.poll(timeout_ms=POLL_MS) or len(client.assignment()) == 2, "assignment")
     client.close()
     # A static member does not leave by itself.
     assert len(admin.describe_groups([group])[group]["members"]) == 1

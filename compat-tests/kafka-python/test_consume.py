@@ -5,7 +5,7 @@ from kafka import OffsetAndMetadata, TopicPartition
 from kafka.errors import NoOffsetForPartitionError, OffsetOutOfRangeError
 
 from broker_suite import unique, until
-from clients import consumer, deliver, producer, read, read_topic
+from clients import POLL_MS, consumer, deliver, producer, read, read_topic
 
 
 @pytest.fixture
@@ -207,7 +207,7 @@ def test_auto_commit(bootstrap, numbers):
     read(client, 100)
 
     def stored():
-        client.poll(timeout_ms=20)
+        client.poll(timeout_ms=POLL_MS)
         return client.committed(numbers) == 100
 
     until(stored, "auto commit", pause=0)

@@ -11,7 +11,7 @@ from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
 
 from broker_suite import unique, until
-from clients import consumer, deliver, producer
+from clients import POLL_MS, consumer, deliver, producer
 
 
 class Member(ConsumerRebalanceListener):
@@ -26,6 +26,8 @@ class Member(ConsumerRebalanceListener):
         self._closing = threading.Event()
         self._client = consumer(
             bootstrap,
+            *topics,
+            listener=self,
             group_id=group,
             session_timeout_ms=6000,
             heartbeat_interval_ms=200,
@@ -33,13 +35,16 @@ class Member(ConsumerRebalanceListener):
             auto_commit_interval_ms=600_000,
             **settings,
         )
-        self._client.subscribe(topics, listener=self)
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
-    def close(self):
-        """Leaves the group; everything received is committed."""
+    def leave(self):
+        """Has the member leave the group after its current poll."""
         self._closing.set()
+
+    def close(self):
+        """Waits until the member has left; everything received is committed."""
+        self.leave()
         self._thread.join(20)
         assert not self._thread.is_alive(), "a member did not close within 20 s"
         assert self.errors == []
@@ -47,7 +52,7 @@ class Member(ConsumerRebalanceListener):
     def _run(self):
         try:
             while not self._closing.is_set():
-                for records in self._client.poll(timeout_ms=50).values():
+                for records in self._client.poll(timeout_ms=POLL_MS).values():
                     self.received += [(r.topic, r.partition, r.offset) for r in records]
             self._client.close()
         except Exception as error:  # the test looks at it
@@ -126,11 +131,13 @@ def test_members_join_and_leave(bootstrap, admin, new_topic, assignor):
     count += feed(client, topics, 6, 20)
     await_shares(members, [4, 4, 4])
 
+    members[1].leave()
+    count += feed(client, topics, 6, 20)
     members[1].close()
-    count += feed(client, topics, 6, 20)
     await_shares([members[0], members[2]], [6, 6])
-    members[0].close()
+    members[0].leave()
     count += feed(client, topics, 6, 20)
+    members[0].close()
     await_shares([members[2]], [12])
     await_received(members, count)
     members[2].close()
@@ -162,5 +169,7 @@ def test_static_member_comes_back(bootstrap, new_topic):
     await_received([members[0], back, members[2]], feed(client, [topic], 6, 10))
     client.close()
     assert [member.assignments for member in (members[0], members[2])] == calm
+    for member in (members[0], members[2], back):
+        member.leave()
     for member in (members[0], members[2], back):
         member.close()
