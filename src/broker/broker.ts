@@ -6,6 +6,7 @@ import type { Logger } from '../core/logger.ts';
 import type { Random } from '../core/random.ts';
 import { LogReader } from '../log/log-reader.ts';
 import { advertisedFor, type HostPort, type ListenerSettings } from '../net/listeners.ts';
+import { LogStarts } from '../replica/log-starts.ts';
 import { OffsetPlanner } from '../replica/offset-planner.ts';
 import { ProducePlanner } from '../replica/produce-planner.ts';
 import { ProducerIds } from '../replica/producer-ids.ts';
@@ -13,6 +14,7 @@ import type { Replica } from '../replica/replica.ts';
 import { TopicPlanner } from '../replica/topic-planner.ts';
 import { EntryType } from '../state/entry-types.ts';
 import type { Topic } from '../state/topics.ts';
+import { ConfigChanges } from './config-changes.ts';
 import { FetchSessions } from './fetch-session.ts';
 import { FetchWaiters } from './fetch-waiters.ts';
 import { Groups } from './groups.ts';
@@ -48,6 +50,8 @@ export class Broker {
   readonly apis: ReadonlyMap<number, Handler>;
   readonly topics: TopicPlanner;
   readonly collisions: TopicCollisions;
+  readonly configChanges: ConfigChanges;
+  readonly logStarts: LogStarts;
   readonly produce: ProducePlanner;
   readonly offsets: OffsetPlanner;
   readonly producerIds: ProducerIds;
@@ -74,6 +78,8 @@ export class Broker {
     this.#settings = settings;
     this.topics = new TopicPlanner(replica, options.random);
     this.collisions = new TopicCollisions(replica);
+    this.configChanges = new ConfigChanges(this);
+    this.logStarts = new LogStarts(replica, this.topics, clock);
     this.produce = new ProducePlanner(
       replica,
       clock,

@@ -14,11 +14,18 @@ import { listGroups } from './16-list-groups.ts';
 import { apiVersions } from './18-api-versions.ts';
 import { createTopics } from './19-create-topics.ts';
 import { deleteTopics } from './20-delete-topics.ts';
+import { deleteRecords } from './21-delete-records.ts';
 import { initProducerId } from './22-init-producer-id.ts';
+import { offsetForLeaderEpoch } from './23-offset-for-leader-epoch.ts';
 import { describeConfigs } from './32-describe-configs.ts';
+import { alterConfigs } from './33-alter-configs.ts';
 import { createPartitions } from './37-create-partitions.ts';
 import { deleteGroups } from './42-delete-groups.ts';
+import { incrementalAlterConfigs } from './44-incremental-alter-configs.ts';
 import { offsetDelete } from './47-offset-delete.ts';
+import { describeCluster } from './60-describe-cluster.ts';
+import { listConfigResources } from './74-list-config-resources.ts';
+import { describeTopicPartitions } from './75-describe-topic-partitions.ts';
 import type { Handler } from './handler.ts';
 
 /** Every API that is served. ApiVersions tells clients of exactly these. */
@@ -40,10 +47,17 @@ export const handlers: ReadonlyMap<number, Handler> = new Map(
     apiVersions,
     createTopics,
     deleteTopics,
+    deleteRecords,
     initProducerId,
+    offsetForLeaderEpoch,
     describeConfigs,
+    alterConfigs,
     createPartitions,
     deleteGroups,
+    incrementalAlterConfigs,
     offsetDelete,
+    describeCluster,
+    listConfigResources,
+    describeTopicPartitions,
   ].map((handler) => [handler.apiKey, handler]),
 );

@@ -1,0 +1,84 @@
+import { ErrorCode } from '../protocol/error-codes.ts';
+import {
+  type OffsetForLeaderEpochRequest,
+  type OffsetForLeaderEpochResponseInput,
+  offsetForLeaderEpochRequest,
+  offsetForLeaderEpochResponse,
+} from '../protocol/schema/23-offset-for-leader-epoch.ts';
+import type { Replica } from '../replica/replica.ts';
+import type { Broker } from './broker.ts';
+import { defineHandler } from './handler.ts';
+
+type AskedPartition = OffsetForLeaderEpochRequest['topics'][number]['partitions'][number];
+type PartitionResponse = OffsetForLeaderEpochResponseInput['topics'][number]['partitions'][number];
+
+const undefinedEpoch = -1;
+
+export const offsetForLeaderEpoch = defineHandler({
+  request: offsetForLeaderEpochRequest,
+  response: offsetForLeaderEpochResponse,
+  versions: [0, 4],
+  handle(request, { broker }, answer) {
+    Promise.all(
+      request.topics.map(async ({ topic, partitions }) => ({
+        topic,
+        partitions: await Promise.all(partitions.map((asked) => find(asked, topic, broker))),
+      })),
+    ).then(
+      (topics) => answer({ topics }),
+      (error: unknown) => broker.fatal(error),
+    );
+  },
+});
+
+async function find(
+  { partition: index, currentLeaderEpoch, leaderEpoch }: AskedPartition,
+  topicName: string,
+  broker: Broker,
+): Promise<PartitionResponse> {
+  const { replica } = broker;
+  const error = (errorCode: ErrorCode) => ({ partition: index, errorCode });
+  const partition = broker.topics.byName(topicName)?.partitions[index];
+  if (partition === undefined) return error(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION);
+  if (currentLeaderEpoch >= 0 && currentLeaderEpoch < replica.leaderEpoch) {
+    return error(ErrorCode.FENCED_LEADER_EPOCH);
+  }
+  if (currentLeaderEpoch > replica.leaderEpoch) return error(ErrorCode.UNKNOWN_LEADER_EPOCH);
+  const found = await endOfEpoch(replica, partition, leaderEpoch);
+  return {
+    partition: index,
+    errorCode: ErrorCode.NONE,
+    leaderEpoch: found.epoch,
+    endOffset: found.endOffset,
+  };
+}
+
+interface EpochEnd {
+  readonly epoch: number;
+  readonly endOffset: number;
+}
+
+/**
+ * The largest epoch that is not above the one asked for, and where it ended in this partition
+ * (KIP-101; Kafka's LeaderEpochFileCache.endOffsetFor). Epochs are terms, and the same for all
+ * partitions.
+ */
+async function endOfEpoch(replica: Replica, partition: number, asked: number): Promise<EpochEnd> {
+  const { terms, topics } = replica.state;
+  const latest = terms.at(-1) ?? undefinedEpoch;
+  if (asked < 0 || asked > latest) return { epoch: undefinedEpoch, endOffset: -1 };
+  const epoch = terms.findLast((term) => term <= asked) ?? asked;
+  // Nothing is awaited before these are read: the partition is there.
+  let endOffset = topics.partitions.end(partition);
+  if (asked === latest) return { epoch, endOffset };
+  const logStart = topics.partitions.logStart(partition);
+  await replica.journal.extents.walkLoading(
+    { partition, start: { epochAbove: asked } },
+    (baseOffset) => {
+      // Of batches that are partly or wholly deleted, nothing below the log start is known.
+      endOffset = Math.max(baseOffset, logStart);
+      return false;
+    },
+  );
+  return { epoch, endOffset };
+}

@@ -1,0 +1,237 @@
+import { brokerFacts, isDynamic, isSetting, settingRule } from '../config/broker-configs.ts';
+import { parseValue, splitList } from '../config/kafka-values.ts';
+import { topicConfigs, validateTopicConfigs } from '../config/topic-configs.ts';
+import { ErrorCode } from '../protocol/error-codes.ts';
+import { ConfigResource } from '../state/commands.ts';
+import type { Broker } from './broker.ts';
+import { outcomeError, type Refusal } from './refusal.ts';
+import { topicNameError } from './topic-names.ts';
+
+/** As IncrementalAlterConfigs numbers them (AlterConfigOp.OpType). */
+export const ConfigOperation = { set: 0, delete: 1, append: 2, subtract: 3 } as const;
+
+export interface ConfigChange {
+  readonly name: string;
+  readonly operation: number;
+  readonly value: string | null;
+}
+
+export interface ResourceChange {
+  readonly resourceType: number;
+  readonly resourceName: string;
+  readonly changes: readonly ConfigChange[];
+  /** Overrides that are not named go back to their defaults (AlterConfigs). */
+  readonly replacesAll: boolean;
+}
+
+/** What is to be stored: of which resource, and which of its overrides change. */
+interface Plan {
+  readonly resourceType: number;
+  /** Topic id, or '' for the cluster-wide defaults. */
+  readonly resource: string;
+  readonly changes: ReadonlyMap<string, string | null>;
+}
+
+const operationNames: Readonly<Record<number, string>> = {
+  [ConfigOperation.append]: 'APPEND',
+  [ConfigOperation.subtract]: 'SUBTRACT',
+};
+
+/**
+ * Changes configurations of topics and the cluster-wide defaults of the broker, one request after
+ * the other, since a change is judged together with what is set already. Checks and their order
+ * are those of Kafka's ConfigAdminManager and ConfigurationControlManager.
+ */
+export class ConfigChanges {
+  readonly #broker: Broker;
+  #last: Promise<unknown> = Promise.resolve();
+
+  constructor(broker: Broker) {
+    this.#broker = broker;
+  }
+
+  /** One answer for each resource: why it is not changed, or undefined. */
+  alter(
+    resources: readonly ResourceChange[],
+    validateOnly: boolean,
+  ): Promise<(Refusal | undefined)[]> {
+    const altered = this.#last.then(() =>
+      Promise.all(resources.map((resource) => this.#alterOne(resource, resources, validateOnly))),
+    );
+    this.#last = altered;
+    return altered;
+  }
+
+  async #alterOne(
+    resource: ResourceChange,
+    all: readonly ResourceChange[],
+    validateOnly: boolean,
+  ): Promise<Refusal | undefined> {
+    const plan = requestError(resource, all) ?? this.#plan(resource);
+    if ('errorCode' in plan) return plan;
+    if (validateOnly || plan.changes.size === 0) return undefined;
+    const { resourceType, resource: key, changes } = plan;
+    return outcomeError(await this.#broker.topics.setConfigs(resourceType, key, changes));
+  }
+
+  #plan(resource: ResourceChange): Plan | Refusal {
+    switch (resource.resourceType) {
+      case ConfigResource.topic:
+        return this.#planTopic(resource);
+      case ConfigResource.broker:
+        return this.#planBroker(resource);
+      default:
+        return invalidRequest(`Unknown resource type ${resource.resourceType}`);
+    }
+  }
+
+  #planTopic(resource: ResourceChange): Plan | Refusal {
+    const { resourceName } = resource;
+    if (resourceName === '') return invalidRequest('Default topic resources are not allowed.');
+    const why = topicNameError(resourceName);
+    if (why !== undefined) {
+      return {
+        errorCode: ErrorCode.INVALID_TOPIC_EXCEPTION,
+        errorMessage: `Topic name is invalid: ${why}`,
+      };
+    }
+    const topic = this.#broker.topics.byName(resourceName);
+    const before = topic?.configs ?? new Map<string, string>();
+    const after = applyTopicChanges(resource, before);
+    if ('errorCode' in after) return after;
+    const valid = validateTopicConfigs(after);
+    if ('error' in valid) return invalidConfig(valid.error);
+    if (topic === undefined) {
+      return {
+        errorCode: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        errorMessage: `The topic '${resourceName}' does not exist.`,
+      };
+    }
+    const changes = difference(before, valid.configs);
+    return { resourceType: ConfigResource.topic, resource: topic.id, changes };
+  }
+
+  #planBroker(resource: ResourceChange): Plan | Refusal {
+    const { resourceName } = resource;
+    if (resourceName !== '') return invalidRequest(this.#brokerNameError(resourceName));
+    const before = this.#broker.replica.state.brokerConfigs;
+    const after = applyBrokerChanges(resource, before);
+    if ('errorCode' in after) return after;
+    const facts = new Set(brokerFacts(this.#broker.staticSettings).map(({ name }) => name));
+    const names = [...after.keys()];
+    const unknown = names.find((name) => !isSetting(name) && !facts.has(name));
+    if (unknown !== undefined) return invalidConfig(`Unknown broker config name: ${unknown}`);
+    const fixed = names.filter((name) => !isDynamic(name));
+    if (fixed.length > 0) {
+      return invalidRequest(`Cannot update these configs dynamically: [${fixed.join(', ')}]`);
+    }
+    const valid = new Map<string, string>();
+    for (const [name, value] of after) {
+      if (!isSetting(name)) continue;
+      const parsed = parseValue(name, value, settingRule(name));
+      // Kafka answers so, though the value and not the request is wrong (KAFKA-13609).
+      if ('error' in parsed) return invalidRequest(parsed.error);
+      valid.set(name, parsed.text);
+    }
+    const changes = difference(before, valid);
+    return { resourceType: ConfigResource.broker, resource: '', changes };
+  }
+
+  #brokerNameError(name: string): string {
+    const { nodeId } = this.#broker;
+    if (!/^[+-]?\d+$/.test(name)) return `Node id must be an integer, but it is: ${name}`;
+    if (Number(name) !== nodeId) {
+      return `Unexpected broker id, expected ${nodeId}, but received ${name}`;
+    }
+    return (
+      'Configs of a single broker are not supported: set the cluster-wide default, which has an ' +
+      'empty resource name'
+    );
+  }
+}
+
+/** What is wrong with the request itself (ConfigAdminManager.preprocess). */
+function requestError(
+  { resourceType, resourceName, changes }: ResourceChange,
+  all: readonly ResourceChange[],
+): Refusal | undefined {
+  const same = all.filter(
+    (other) => other.resourceType === resourceType && other.resourceName === resourceName,
+  );
+  if (same.length > 1) return invalidRequest('Each resource must appear at most once.');
+  if (new Set(changes.map(({ name }) => name)).size < changes.length) {
+    return invalidRequest('Error due to duplicate config keys');
+  }
+  const nulls = changes.filter(
+    ({ operation, value }) => operation !== ConfigOperation.delete && value === null,
+  );
+  if (nulls.length > 0) {
+    const names = nulls.map(({ name }) => name).join(', ');
+    return invalidRequest(`Null value not supported for : ${names}`);
+  }
+  const strange = changes.find(({ operation }) => operation < 0 || operation > 3);
+  return strange && invalidRequest(`Unknown operations type ${strange.operation}`);
+}
+
+function applyTopicChanges(
+  { changes, replacesAll }: ResourceChange,
+  before: ReadonlyMap<string, string>,
+): Map<string, string> | Refusal {
+  const after = new Map(replacesAll ? [] : before);
+  for (const { name, operation, value } of changes) {
+    if (operation === ConfigOperation.delete) after.delete(name);
+    else if (operation === ConfigOperation.set) after.set(name, value!);
+    else {
+      const config = topicConfigs.get(name);
+      if (config?.type !== 'LIST') {
+        return invalidConfig(
+          `Can't ${operationNames[operation]} to key ${name} because its type is not LIST.`,
+        );
+      }
+      const list = splitList(after.get(name) ?? config.default);
+      after.set(name, changeList(list, operation, splitList(value!)).join(','));
+    }
+  }
+  return after;
+}
+
+function changeList(list: string[], operation: number, parts: readonly string[]): string[] {
+  if (operation === ConfigOperation.subtract) return list.filter((part) => !parts.includes(part));
+  return [...new Set([...list, ...parts])];
+}
+
+function applyBrokerChanges(
+  { changes, replacesAll }: ResourceChange,
+  before: ReadonlyMap<string, string>,
+): Map<string, string> | Refusal {
+  const after = new Map(replacesAll ? [] : before);
+  for (const { name, operation, value } of changes) {
+    if (operation === ConfigOperation.delete) after.delete(name);
+    else if (operation === ConfigOperation.set) after.set(name, value!);
+    else {
+      // None of the settings that can be changed is a list.
+      const word = operationNames[operation]!.toLowerCase();
+      return invalidConfig(`Config value ${word} is not allowed for config key: ${name}`);
+    }
+  }
+  return after;
+}
+
+/** What turns one map into the other; null removes. */
+function difference(
+  before: ReadonlyMap<string, string>,
+  after: ReadonlyMap<string, string>,
+): Map<string, string | null> {
+  const changes = new Map<string, string | null>();
+  for (const name of before.keys()) if (!after.has(name)) changes.set(name, null);
+  for (const [name, value] of after) if (before.get(name) !== value) changes.set(name, value);
+  return changes;
+}
+
+function invalidRequest(errorMessage: string): Refusal {
+  return { errorCode: ErrorCode.INVALID_REQUEST, errorMessage };
+}
+
+function invalidConfig(errorMessage: string): Refusal {
+  return { errorCode: ErrorCode.INVALID_CONFIG, errorMessage };
+}
