@@ -31,6 +31,7 @@ class Member {
       },
       ...options,
     });
+    await until('the member has joined', () => this.joins.length > 0);
     return this;
   }
 
@@ -278,24 +279,28 @@ check('groups: heartbeat() keeps a slow handler in the group', { slow: true }, a
   const topic = await t.topic('heartbeat');
   await t.send(topic, ['slow']);
   const group = new Group(t, topic, 1);
-  const startedMs = performance.now();
+  const received = [];
   let beats = 0;
-  const member = await group.join({
-    consumer: { sessionTimeout: 6_000, heartbeatInterval: 500 },
-    run: {
-      eachMessage: async ({ message, heartbeat }) => {
-        await until('more than a session timeout has passed', async () => {
-          await heartbeat();
-          return performance.now() - startedMs > 8_000;
-        });
-        member.received.push({ message });
-      },
-    },
+  const consumer = await t.consumer({
+    groupId: group.groupId,
+    sessionTimeout: 6_000,
+    heartbeatInterval: 500,
   });
-  member.consumer.on(member.consumer.events.HEARTBEAT, () => {
+  consumer.on(consumer.events.HEARTBEAT, () => {
     beats++;
   });
-  await until('it is handled', () => member.received.length > 0);
+  const member = new Member(consumer, topic);
+  await member.start({
+    eachMessage: async ({ message, heartbeat }) => {
+      const startedMs = performance.now();
+      await until('more than a session timeout has passed', async () => {
+        await heartbeat();
+        return performance.now() - startedMs > 7_000;
+      });
+      received.push({ message });
+    },
+  });
+  await until('it is handled', () => received.length > 0);
   assert.ok(beats >= 8, `${beats} heartbeats`);
   await until('it is committed', async () => (await t.committed(group.groupId, topic))[0] === 1);
   assert.equal(member.joins.length, 1);
@@ -306,18 +311,16 @@ check('groups: a member without heartbeats loses its partitions', { slow: true }
   await t.send(topic, ['stuck']);
   const group = new Group(t, topic, 1);
   const gate = latch();
-  const consumer = { sessionTimeout: 6_000 };
-  const stuck = await group.join({
-    consumer,
-    run: {
-      eachMessage: async ({ message }) => {
-        stuck.received.push({ message });
-        await gate.opened;
-      },
+  const options = { groupId: group.groupId, sessionTimeout: 6_000 };
+  const stuck = new Member(await t.consumer(options), topic);
+  await stuck.start({
+    eachMessage: async ({ message }) => {
+      stuck.received.push({ message });
+      await gate.opened;
     },
   });
   await until('the first member is stuck', () => stuck.received.length === 1);
-  const other = new Member(await t.consumer({ groupId: group.groupId, ...consumer }), topic);
+  const other = new Member(await t.consumer(options), topic);
   await other.start();
   await until('the other one gets the record', () => other.received.length === 1);
   assert.deepEqual(texts(other.received), texts(stuck.received));

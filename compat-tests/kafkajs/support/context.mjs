@@ -71,6 +71,24 @@ export class Suite {
 
   async open() {
     await this.admin.connect();
+    await this.waitForCoordinators();
+  }
+
+  /**
+   * Kafka makes the topic behind its coordinators when the first group asks, which takes seconds. A
+   * kafkajs consumer that meets that crashes and restarts; no check is about this. The groups are
+   * many, so that each partition of that topic is asked for.
+   */
+  async waitForCoordinators() {
+    const groupIds = Array.from({ length: 100 }, () => uniqueName('nobody'));
+    await until(
+      'all coordinators answer',
+      async () => {
+        const { groups } = await this.admin.describeGroups(groupIds).catch(() => ({ groups: [] }));
+        return groups.length > 0 && groups.every(({ errorCode }) => errorCode === 0);
+      },
+      { timeoutMs: 60_000 },
+    );
   }
 
   /** Leaves nothing of ours on the broker but groups, which expire by themselves. */
@@ -182,7 +200,10 @@ export class Context {
     });
   }
 
-  /** Everything that is in the topics now, as `{ topic, partition, message }`, by a group of its own. */
+  /**
+   * Everything that is in the topics now, as `{ topic, partition, message }`, by a group of its
+   * own.
+   */
   async readAll(topics, count, options = {}) {
     const consumer = await this.consumer(options);
     await consumer.subscribe({ topics: [topics].flat(), fromBeginning: true });
@@ -211,7 +232,9 @@ export class Context {
   }
 }
 
-/** Resolves with the payload of the next event of a consumer. Call it before what causes the event. */
+/**
+ * Resolves with the payload of the next event of a consumer. Call it before what causes the event.
+ */
 export function nextEvent(consumer, eventName) {
   return new Promise((resolve) => {
     const remove = consumer.on(eventName, ({ payload }) => {

@@ -1,8 +1,8 @@
 /**
  * A small test harness for suites that wait for a broker most of the time.
  *
- * Checks run a few at a time (JOBS, default 4), each with a time limit and its own stack of things to
- * close. The last line that `runChecks` prints is `N passed, N failed`.
+ * Checks run a few at a time (JOBS, default 4), each with a time limit and its own stack of things
+ * to close. The last line that `runChecks` prints is `N passed, N failed`.
  */
 import { setTimeout as delay } from 'node:timers/promises';
 

@@ -15,8 +15,8 @@ class Member {
   }
 
   /**
-   * A stream reads the committed offsets anew after each join, and a fetch for the old assignment may
-   * still be under way; records that arrive before both are over may be delivered twice.
+   * A stream reads the committed offsets anew after each join, and a fetch for the old assignment
+   * may still be under way; records that arrive before both are over may be delivered twice.
    */
   async start(received) {
     this.consumer.on('consumer:group:join', () => {

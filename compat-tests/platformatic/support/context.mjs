@@ -70,7 +70,7 @@ export class Context {
     this.suite = suite;
     this.onClose = onClose;
     this.faults = [];
-    // Registered first, so it runs last: what clients reported beside their answers fails the check.
+    // Registered first, so it runs last: error events of clients fail the check.
     onClose('error events', async () => {
       if (this.faults.length > 0) throw this.faults[0];
     });
@@ -110,7 +110,9 @@ export class Context {
     return topic;
   }
 
-  /** Kafka publishes a new partition before its leader serves it; the client retries until it does. */
+  /**
+   * Kafka publishes a new partition before its leader serves it; the client retries until it does.
+   */
   async waitForPartitions(topic, partitions) {
     await until(`${topic} has ${partitions} partitions`, async () => {
       const offsets = await this.offsets(topic, partitions, ListOffsetTimestamps.LATEST).catch(

@@ -1,4 +1,6 @@
-/** A member of a group in a process of its own, to be killed: `member.mjs HOST:PORT GROUP TOPIC`. */
+/**
+ * A member of a group in a process of its own, to be killed: `member.mjs HOST:PORT GROUP TOPIC`.
+ */
 import { Consumer } from '@platformatic/kafka';
 
 const [bootstrap, groupId, topic] = process.argv.slice(2);
