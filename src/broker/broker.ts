@@ -12,6 +12,7 @@ import { ProducePlanner } from '../replica/produce-planner.ts';
 import { ProducerIds } from '../replica/producer-ids.ts';
 import type { Replica } from '../replica/replica.ts';
 import { TopicPlanner } from '../replica/topic-planner.ts';
+import { TrustedClock } from '../replica/trusted-clock.ts';
 import { EntryType } from '../state/entry-types.ts';
 import type { Topic } from '../state/topics.ts';
 import { ConfigChanges } from './config-changes.ts';
@@ -19,6 +20,7 @@ import { FetchSessions } from './fetch-session.ts';
 import { FetchWaiters } from './fetch-waiters.ts';
 import { Groups } from './groups.ts';
 import type { Client, Handler } from './handler.ts';
+import { OffsetExpiry } from './offset-expiry.ts';
 import { TopicCollisions } from './topic-collisions.ts';
 
 export interface BrokerOptions {
@@ -59,6 +61,9 @@ export class Broker {
   readonly fetchWaiters: FetchWaiters;
   readonly fetchSessions: FetchSessions;
   readonly groups: Groups;
+  /** Asked before anything is deleted because of its age. */
+  readonly trustedClock: TrustedClock;
+  readonly offsetExpiry: OffsetExpiry;
   readonly #options: BrokerOptions;
   /** The settings with the cluster's dynamic overrides. */
   #settings: Settings;
@@ -96,7 +101,9 @@ export class Broker {
       options.random,
     );
     this.groups = new Groups(this);
+    this.trustedClock = trustedClock(this);
     this.#applyOverrides();
+    this.offsetExpiry = new OffsetExpiry(this);
     replica.listen({
       onApplied: (entry) => {
         if (entry.type === EntryType.configsSet) this.#applyOverrides();
@@ -144,6 +151,7 @@ export class Broker {
   /** Answers everything that is parked, with what there is. */
   finishParked(): void {
     for (const parked of [...this.#parked]) parked.finishNow();
+    this.offsetExpiry.stop();
     this.groups.unload();
   }
 
@@ -166,4 +174,15 @@ export class Broker {
     this.#settings = withDefaults({ ...this.#options.settings, ...overrides } as Partial<Settings>);
     this.#topicSettings = new WeakMap();
   }
+}
+
+function trustedClock({ clock, staticSettings, log }: Broker): TrustedClock {
+  return new TrustedClock({
+    clock,
+    settleMs: staticSettings['clock.settle.ms'],
+    onDistrust: (aheadMs) => {
+      log.warn({ aheadMs }, 'the clock was set: nothing expires until it is right again');
+    },
+    onTrust: () => log.info({}, 'the clock is right again: expiry goes on'),
+  });
 }

@@ -1,24 +1,16 @@
-import { ReadPlan } from '../log/log-reader.ts';
+import type { ReadPlan } from '../log/log-reader.ts';
 import { ErrorCode } from '../protocol/error-codes.ts';
 import type {
   FetchRequest,
   FetchResponseInput,
   fetchResponse,
 } from '../protocol/schema/01-fetch.ts';
-import type { FetchPartition, FetchPartitions } from './fetch-partitions.ts';
+import { FetchLook, type Found } from './fetch-look.ts';
+import type { FetchPartitions } from './fetch-partitions.ts';
 import type { FetchSession } from './fetch-session.ts';
 import type { Answer, RequestContext } from './handler.ts';
 
 type PartitionResponse = FetchResponseInput['responses'][number]['partitions'][number];
-
-/** What was found in one partition: an error, or batches to read. */
-interface Found {
-  readonly partition: FetchPartition;
-  readonly errorCode: ErrorCode;
-  readonly highWatermark: number;
-  readonly logStart: number;
-  readonly plan: ReadPlan | undefined;
-}
 
 const noRecords = Buffer.alloc(0);
 const readCommitted = 1;
@@ -37,6 +29,8 @@ export class PendingFetch {
   #cancelTimer: (() => void) | undefined;
   #forgetClose: (() => void) | undefined;
   #parked = false;
+  /** Counts looks: one that was overtaken by another while it waited for the disk gives up. */
+  #looks = 0;
   /** Bytes that must be appended while parked before a new look is worth it. */
   #missingBytes = 0;
 
@@ -63,77 +57,22 @@ export class PendingFetch {
 
   /** Looks for records, and answers or parks. */
   async #look(mustAnswer: boolean): Promise<void> {
-    let found = this.#find();
-    while (!Array.isArray(found)) {
-      await this.#context.broker.reader.load(found);
-      found = this.#find();
-    }
-    let bytes = 0;
-    let isError = false;
-    for (const { plan, errorCode } of found) {
-      bytes += plan?.bytes ?? 0;
-      isError ||= errorCode !== ErrorCode.NONE;
-    }
-    const { minBytes } = this.#request;
-    if (mustAnswer || isError || bytes >= minBytes || this.#partitions.size === 0) {
-      await this.#respond(found);
-    } else this.#park(minBytes - bytes);
-  }
-
-  /** What each partition has, within the limits of the request; or the index block that is missing. */
-  #find() {
-    const { broker } = this.#context;
-    const found: Found[] = [];
-    let bytesLeft = Math.min(this.#request.maxBytes, broker.settings['fetch.max.bytes']);
-    let oneAtLeast = true;
-    const candidates = this.#isIncremental ? this.#partitions.ready() : this.#partitions.all();
-    for (const partition of candidates) {
-      const errorCode = this.#check(partition);
-      if (errorCode !== ErrorCode.NONE) {
-        found.push({ partition, errorCode, highWatermark: -1, logStart: -1, plan: undefined });
-        continue;
-      }
-      const state = broker.replica.state.topics.partitions;
-      const highWatermark = state.end(partition.partition);
-      const logStart = state.logStart(partition.partition);
-      let plan: ReadPlan | undefined;
-      if (partition.fetchOffset < highWatermark && (bytesLeft > 0 || oneAtLeast)) {
-        plan = new ReadPlan();
-        const bytesMax = Math.min(partition.bytesMax, bytesLeft);
-        const limits = { bytesMax, oneAtLeast, offsetEnd: highWatermark };
-        const missing = broker.reader.plan(
-          partition.partition,
-          partition.fetchOffset,
-          limits,
-          plan,
-        );
-        if (missing !== undefined) return missing;
-        bytesLeft -= plan.bytes;
-        if (plan.bytes > 0) oneAtLeast = false;
-      }
-      found.push({ partition, errorCode, highWatermark, logStart, plan });
-    }
-    return found;
-  }
-
-  #check(partition: FetchPartition): ErrorCode {
+    const number = ++this.#looks;
     const { broker, apiVersion } = this.#context;
-    if (
-      partition.partition < 0 ||
-      !broker.replica.state.topics.partitions.exists(partition.partition)
-    ) {
-      return apiVersion >= 13 && broker.topics.byId(partition.topicId) === undefined
-        ? ErrorCode.UNKNOWN_TOPIC_ID
-        : ErrorCode.UNKNOWN_TOPIC_OR_PARTITION;
+    const { maxBytes, minBytes } = this.#request;
+    const look = new FetchLook(
+      broker,
+      this.#isIncremental ? this.#partitions.ready() : [...this.#partitions.all()],
+      Math.min(maxBytes, broker.settings['fetch.max.bytes']),
+      apiVersion >= 13,
+    );
+    for (let partition = look.run(); partition !== undefined; partition = look.run()) {
+      await look.wait(partition);
+      if (number !== this.#looks) return;
     }
-    const epoch = partition.currentLeaderEpoch;
-    if (epoch >= 0 && epoch < broker.replica.leaderEpoch) return ErrorCode.FENCED_LEADER_EPOCH;
-    if (epoch > broker.replica.leaderEpoch) return ErrorCode.UNKNOWN_LEADER_EPOCH;
-    const state = broker.replica.state.topics.partitions;
-    const isInRange =
-      partition.fetchOffset >= state.logStart(partition.partition) &&
-      partition.fetchOffset <= state.end(partition.partition);
-    return isInRange ? ErrorCode.NONE : ErrorCode.OFFSET_OUT_OF_RANGE;
+    const isEnough = look.bytes >= minBytes || this.#partitions.size === 0;
+    if (mustAnswer || look.isError || isEnough) await this.#respond(look.found);
+    else this.#park(minBytes - look.bytes);
   }
 
   #park(missingBytes: number): void {
@@ -181,6 +120,7 @@ export class PendingFetch {
   }
 
   async #respond(found: readonly Found[]): Promise<void> {
+    this.#looks++;
     this.#unpark();
     const { reader } = this.#context.broker;
     const plans: ReadPlan[] = [];
@@ -191,7 +131,9 @@ export class PendingFetch {
       return;
     }
     const read = await reader.read(plans);
-    this.#answer(this.#response(found, read.pieces), read.release);
+    // Records that went away meanwhile are below the log start now: the next look says so.
+    if (read === undefined) await this.#look(true);
+    else this.#answer(this.#response(found, read.pieces), read.release);
   }
 
   #response(found: readonly Found[], pieces: readonly Buffer[][]): FetchResponseInput {

@@ -82,10 +82,11 @@ async function readBatch<T>(
   broker: Broker,
   extent: FoundExtent,
   use: (batch: Buffer) => T,
-): Promise<T> {
+): Promise<T | null> {
   const plan = new ReadPlan();
   plan.add(extent.position, extent.bytes);
   const read = await broker.reader.read([plan]);
+  if (read === undefined) return null;
   try {
     return use(read.pieces[0]![0]!);
   } finally {

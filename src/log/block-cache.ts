@@ -12,7 +12,7 @@ export class BlockCache {
   /** Insertion order is order of last use. */
   readonly #blocks = new Map<IndexFile, Map<number, IndexBlock>>();
   readonly #order = new Map<IndexBlock, MissingBlock>();
-  readonly #loading = new Map<IndexFile, Map<number, Promise<void>>>();
+  readonly #loading = new Map<IndexFile, Map<number, Promise<IndexBlock>>>();
 
   constructor(bytesMax: number) {
     this.#blocksMax = Math.max(1, Math.floor(bytesMax / blockBytes));
@@ -29,15 +29,17 @@ export class BlockCache {
   }
 
   /** Reads the block from disk; calls for the same block at the same time share one read. */
-  async load({ file, block }: MissingBlock): Promise<void> {
-    const loading = this.#loading.get(file) ?? new Map<number, Promise<void>>();
+  async load({ file, block }: MissingBlock): Promise<IndexBlock> {
+    const loading = this.#loading.get(file) ?? new Map<number, Promise<IndexBlock>>();
     this.#loading.set(file, loading);
     const underWay = loading.get(block);
     if (underWay !== undefined) return underWay;
-    const reading = file.readBlock(block).then((read) => this.#add(file, block, read));
+    const reading = file.readBlock(block);
     loading.set(block, reading);
     try {
-      await reading;
+      const read = await reading;
+      this.#add(file, block, read);
+      return read;
     } finally {
       loading.delete(block);
       if (loading.size === 0) this.#loading.delete(file);

@@ -47,6 +47,12 @@ interface Rows {
   bytes(row: number): number;
 }
 
+type HeldBlocks = readonly {
+  readonly file: IndexFile;
+  readonly number: number;
+  readonly block: IndexBlock;
+}[];
+
 /** Thrown within a walk when a block is not in memory; never leaves this file. */
 class BlockNeeded {
   readonly missing: MissingBlock;
@@ -62,6 +68,8 @@ class BlockNeeded {
 export class ExtentIndex {
   readonly #files: readonly IndexedFile[];
   readonly #cache: BlockCache;
+  /** Blocks that the loading walk under way has read since its last step forward. */
+  #held: HeldBlocks = [];
 
   constructor(files: readonly IndexedFile[], cache: BlockCache) {
     this.#files = files;
@@ -79,23 +87,32 @@ export class ExtentIndex {
     }
   }
 
-  /** As `walk`, but loads what is missing; the visitor sees no extent twice. */
+  /**
+   * As `walk`, but loads what is missing; the visitor sees no extent twice. The blocks that it has
+   * loaded stay at hand until it gets on, so that it ends however small and busy the cache is.
+   */
   async walkLoading(walk: Walk, visit: ExtentVisitor): Promise<void> {
     let seenEnd = -1;
+    let held: { file: IndexFile; number: number; block: IndexBlock }[] = [];
     const once: ExtentVisitor = (base, count, maxTimestamp, epoch, position, bytes) => {
       if (base < seenEnd) return true;
       seenEnd = base + count;
+      held = [];
       return visit(base, count, maxTimestamp, epoch, position, bytes);
     };
     for (;;) {
-      const missing = this.walk(walk, once);
+      const rest = seenEnd < 0 ? walk : { ...walk, start: { offset: seenEnd } };
+      this.#held = held;
+      const missing = this.walk(rest, once);
+      this.#held = [];
       if (missing === undefined) return;
-      await this.#cache.load(missing);
+      const block = await this.#cache.load(missing);
+      held.push({ file: missing.file, number: missing.block, block });
     }
   }
 
-  load(missing: MissingBlock): Promise<void> {
-    return this.#cache.load(missing);
+  async load(missing: MissingBlock): Promise<void> {
+    await this.#cache.load(missing);
   }
 
   #walk(walk: Walk, visit: ExtentVisitor): void {
@@ -212,7 +229,8 @@ export class ExtentIndex {
   }
 
   #block(index: IndexFile, block: number): IndexBlock {
-    const found = this.#cache.get(index, block);
+    const held = this.#held.find((other) => other.file === index && other.number === block);
+    const found = held?.block ?? this.#cache.get(index, block);
     if (found === undefined) throw new BlockNeeded({ file: index, block });
     return found;
   }

@@ -47,6 +47,7 @@ export class IndexFile {
   readonly #path: string;
   readonly #sparse: Buffer;
   readonly #filter: Buffer;
+  readonly #reads = new Set<Promise<number>>();
 
   private constructor(
     path: string,
@@ -117,7 +118,9 @@ export class IndexFile {
 
   async readBlock(block: number): Promise<IndexBlock> {
     const bytes = Buffer.allocUnsafe(blockBytes);
-    const read = await this.#file.read(bytes, 0, blockBytes, headerBytes + block * blockBytes);
+    const reading = this.#file.read(bytes, 0, blockBytes, headerBytes + block * blockBytes);
+    this.#reads.add(reading);
+    const read = await reading.finally(() => this.#reads.delete(reading));
     const sound =
       read === blockBytes &&
       bytes.readUInt32LE(blockCrcAt) === crc32c(bytes.subarray(0, blockCrcAt));
@@ -126,8 +129,10 @@ export class IndexFile {
     return new IndexBlock(bytes, rows, this.facts.basePosition);
   }
 
-  close(): Promise<void> {
-    return this.#file.close();
+  /** Closes after the reads that are under way. */
+  async close(): Promise<void> {
+    await Promise.allSettled(this.#reads);
+    await this.#file.close();
   }
 }
 

@@ -7,7 +7,7 @@ import { ExtentIndex } from './extent-index.ts';
 import { ExtentTable } from './extent-table.ts';
 import { addExtents } from './extents.ts';
 import type { FilePort } from './file-port.ts';
-import { type Entry, fileHeaderBytes, type StoredEntry } from './format.ts';
+import { type Entry, fileHeaderBytes, fileName, type StoredEntry } from './format.ts';
 import { type EncodedGroup, encodeGroup } from './group-encoder.ts';
 import { IndexFile, writeIndexFile } from './index-file.ts';
 import { createLogFile, type LogFile } from './journal-file.ts';
@@ -139,7 +139,8 @@ export class Journal {
     if (this.#options.sync === 'always') await this.#sync(logFile);
     this.#end = position + group.bytes;
     logFile.end = this.#end;
-    this.#marked = marked;
+    // A mark alone need not be covered by another one; else an idle journal would never rest.
+    this.#marked = entries.length === 0 && position === marked ? this.#end : marked;
     if (this.#options.sync === 'always') this.#synced = this.#end;
     else this.#syncLater();
     for (const entry of entries) {
@@ -176,9 +177,13 @@ export class Journal {
     return this.#logFiles.length > 1 && this.#logFiles.at(-2)!.table !== undefined;
   }
 
-  /** Deletes sealed files, durably. The caller knows that nothing in them is needed any more. */
+  /**
+   * Deletes sealed files, durably. The caller knows that nothing in them is needed any more. Their
+   * indexes go first: an index without its file tells a start that the file was lost.
+   */
   async remove(removed: readonly LogFile[]): Promise<void> {
     const { files, folder } = this.#options;
+    if (removed.length === 0) return;
     for (const logFile of removed) {
       const at = this.#logFiles.indexOf(logFile);
       assert(
@@ -187,25 +192,34 @@ export class Journal {
       );
       this.#logFiles.splice(at, 1);
       logFile.removed = true;
-      if (logFile.index !== undefined) {
-        this.#cache.drop(logFile.index);
-        await logFile.index.close();
-        await files.remove(`${indexFolder(folder)}/${indexName(logFile.header)}`);
-      }
+      if (logFile.index === undefined) continue;
+      this.#cache.drop(logFile.index);
+      await logFile.index.close();
+      await files.remove(indexPath(folder, logFile));
+    }
+    await files.syncFolder(indexFolder(folder));
+    for (const logFile of removed) {
       await files.remove(logFile.path);
       if (logFile.readers === 0) await logFile.file.close();
     }
-    if (removed.length > 0) await files.syncFolder(folder);
+    await files.syncFolder(folder);
   }
 
-  /** Reads stored bytes from disk into `target`; they must lie in one file. */
-  async readInto(target: Buffer, at: number, range: ByteRange): Promise<void> {
-    const logFile = this.#fileAt(range.position);
-    assert(logFile !== undefined, `position ${range.position} is in no journal file`);
+  /** The file that a position lies in; undefined if it was removed. */
+  fileAt(position: number): LogFile | undefined {
+    return this.#fileAt(position);
+  }
+
+  /** The file stays open, even if it is removed, until one `readInto` for each hold is done. */
+  hold(logFile: LogFile): void {
     logFile.readers++;
+  }
+
+  /** Reads stored bytes of a file that is held, and lets go of it. */
+  async readInto(logFile: LogFile, target: Buffer, range: ByteRange): Promise<void> {
     try {
       const inFile = range.position - logFile.header.basePosition;
-      const read = await logFile.file.read(target, at, range.bytes, inFile);
+      const read = await logFile.file.read(target, 0, range.bytes, inFile);
       assert(read === range.bytes, `${logFile.path} is shorter than its extents say`);
     } catch (error) {
       throw isCode(error, 'EIO') ? this.#fatal('DISK_FAILED', error, logFile) : error;
@@ -213,11 +227,6 @@ export class Journal {
       logFile.readers--;
       if (logFile.removed && logFile.readers === 0) await logFile.file.close();
     }
-  }
-
-  /** Do both ranges lie in the same file, so that one read can take them? */
-  sameFile(first: number, second: number): boolean {
-    return this.#fileAt(first) === this.#fileAt(second);
   }
 
   async close(): Promise<void> {
@@ -275,7 +284,7 @@ export class Journal {
     this.#logFiles.push({
       header,
       file,
-      path: `${folder}/${String(basePosition).padStart(20, '0')}.journal`,
+      path: `${folder}/${fileName(basePosition)}`,
       end: basePosition + fileHeaderBytes,
       lastIndex: this.#lastIndex,
       table: new ExtentTable(basePosition),
@@ -345,7 +354,7 @@ export class Journal {
     const { files, folder, clock } = this.#options;
     for (const logFile of this.#logFiles.slice(0, -1)) {
       if (logFile.table === undefined || logFile.lastIndex > appliedIndex || this.#closed) continue;
-      const name = indexName(logFile.header);
+      const name = indexName(logFile.header.basePosition);
       const pause = () => new Promise<void>((resolve) => clock.soon(resolve));
       try {
         await writeIndexFile(files, indexFolder(folder), name, logFile.table, pause);
@@ -354,7 +363,7 @@ export class Journal {
         if (isCode(error, 'ENOSPC')) return;
         throw this.#fatal('DISK_FAILED', error, logFile);
       }
-      logFile.index = await IndexFile.open(files, `${indexFolder(folder)}/${name}`);
+      logFile.index = await IndexFile.open(files, indexPath(folder, logFile));
       if (logFile.index !== undefined) logFile.table = undefined;
     }
   }
@@ -391,6 +400,10 @@ export class Journal {
     this.#options.onFatal(error);
     return error;
   }
+}
+
+function indexPath(folder: string, logFile: LogFile): string {
+  return `${indexFolder(folder)}/${indexName(logFile.header.basePosition)}`;
 }
 
 function indexFolder(folder: string): string {

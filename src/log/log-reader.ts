@@ -1,6 +1,7 @@
-import type { MissingBlock } from './block-cache.ts';
 import { BufferPool } from './buffer-pool.ts';
+import type { ExtentVisitor } from './extent-index.ts';
 import type { Journal } from './journal.ts';
+import type { LogFile } from './journal-file.ts';
 
 /** Stored batches that a read will give, by position; nothing is read yet. */
 export class ReadPlan {
@@ -49,28 +50,21 @@ export class LogReader {
     this.#journal = journal;
   }
 
-  /** Which batches to give from `offset` on. Answers the index block that is missing, if any. */
-  plan(
+  /** Which batches to give from `offset` on. False: an index block is missing, plan nothing. */
+  plan(partition: number, offset: number, limits: ReadLimits, into: ReadPlan): boolean {
+    const walk = { partition, start: { offset } };
+    return this.#journal.extents.walk(walk, planner(limits, into)) === undefined;
+  }
+
+  /** As `plan`, with what is missing read from disk. */
+  planLoading(
     partition: number,
     offset: number,
     limits: ReadLimits,
     into: ReadPlan,
-  ): MissingBlock | undefined {
-    const { bytesMax, oneAtLeast, offsetEnd } = limits;
-    return this.#journal.extents.walk(
-      { partition, start: { offset } },
-      (baseOffset, _count, _maxTimestamp, _epoch, position, bytes) => {
-        if (baseOffset >= offsetEnd) return false;
-        const isFirst = into.positions.length === 0;
-        if (into.bytes + bytes > bytesMax && !(isFirst && oneAtLeast)) return false;
-        into.add(position, bytes);
-        return into.bytes < bytesMax;
-      },
-    );
-  }
-
-  load(missing: MissingBlock): Promise<void> {
-    return this.#journal.extents.load(missing);
+  ): Promise<void> {
+    const walk = { partition, start: { offset } };
+    return this.#journal.extents.walkLoading(walk, planner(limits, into));
   }
 
   /** The batches, if all of them are in memory. */
@@ -88,8 +82,11 @@ export class LogReader {
     return result;
   }
 
-  /** The batches, from memory or disk. Neighbours on disk are read together. */
-  async read(plans: readonly ReadPlan[]): Promise<ReadResult> {
+  /**
+   * The batches, from memory or disk. Neighbours on disk are read together. Undefined if a file
+   * was removed since the plan was made: nothing in it was alive any more.
+   */
+  async read(plans: readonly ReadPlan[]): Promise<ReadResult | undefined> {
     const pieces = plans.map((plan) => new Array<Buffer>(plan.positions.length));
     const cold: ColdBatch[] = [];
     plans.forEach((plan, planIndex) => {
@@ -102,10 +99,12 @@ export class LogReader {
       }
     });
     cold.sort((a, b) => a.position - b.position);
+    const runs = this.#runs(cold);
+    if (runs === undefined) return undefined;
     const buffers: Buffer[] = [];
     try {
       await Promise.all(
-        this.#runs(cold).map(async (run) => {
+        runs.map(async (run) => {
           const buffer = this.#pool.take(run.bytes);
           buffers.push(buffer);
           await this.#readRun(buffer, run);
@@ -127,24 +126,27 @@ export class LogReader {
     };
   }
 
-  /** Groups batches that lie close together in one file into single reads. */
-  #runs(cold: readonly ColdBatch[]): Run[] {
+  /** Groups batches that lie close together in one file into single reads, and holds the files. */
+  #runs(cold: readonly ColdBatch[]): Run[] | undefined {
     const runs: Run[] = [];
     let run: Run | undefined;
     for (const batch of cold) {
       const end = batch.position + batch.bytes;
+      const logFile = this.#journal.fileAt(batch.position);
+      if (logFile === undefined) return undefined;
       const joins =
         run !== undefined &&
         batch.position - (run.position + run.bytes) <= coldGapBytesMax &&
         end - run.position <= coldBufferBytes &&
-        this.#journal.sameFile(run.position, batch.position);
+        run.logFile === logFile;
       if (run === undefined || !joins) {
-        run = { position: batch.position, bytes: batch.bytes, batches: [] };
+        run = { logFile, position: batch.position, bytes: batch.bytes, batches: [] };
         runs.push(run);
       }
       run.bytes = Math.max(run.bytes, end - run.position);
       run.batches.push(batch);
     }
+    for (const { logFile } of runs) this.#journal.hold(logFile);
     return runs;
   }
 
@@ -153,13 +155,24 @@ export class LogReader {
       await new Promise<void>((resolve) => this.#waiting.push(resolve));
     } else this.#reading++;
     try {
-      await this.#journal.readInto(buffer, 0, run);
+      await this.#journal.readInto(run.logFile, buffer, run);
     } finally {
       const next = this.#waiting.shift();
       if (next === undefined) this.#reading--;
       else next();
     }
   }
+}
+
+function planner(limits: ReadLimits, into: ReadPlan): ExtentVisitor {
+  const { bytesMax, oneAtLeast, offsetEnd } = limits;
+  return (baseOffset, _count, _maxTimestamp, _epoch, position, bytes) => {
+    if (baseOffset >= offsetEnd) return false;
+    const isFirst = into.positions.length === 0;
+    if (into.bytes + bytes > bytesMax && !(isFirst && oneAtLeast)) return false;
+    into.add(position, bytes);
+    return into.bytes < bytesMax;
+  };
 }
 
 interface ColdBatch {
@@ -170,6 +183,7 @@ interface ColdBatch {
 }
 
 interface Run {
+  readonly logFile: LogFile;
   readonly position: number;
   bytes: number;
   readonly batches: ColdBatch[];

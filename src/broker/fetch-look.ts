@@ -1,0 +1,119 @@
+import { ReadPlan } from '../log/log-reader.ts';
+import { ErrorCode } from '../protocol/error-codes.ts';
+import type { Broker } from './broker.ts';
+import type { FetchPartition } from './fetch-partitions.ts';
+
+/** What was found in one partition: an error, or batches to read. */
+export interface Found {
+  readonly partition: FetchPartition;
+  readonly errorCode: ErrorCode;
+  readonly highWatermark: number;
+  readonly logStart: number;
+  readonly plan: ReadPlan | undefined;
+}
+
+/**
+ * One pass over the partitions of a fetch: which batches there are to read, within the limits of
+ * the request. It runs without a pause as long as the index blocks it needs are in memory, and
+ * never looks at a partition twice, so that it ends however small the cache of blocks is.
+ */
+export class FetchLook {
+  readonly found: Found[] = [];
+  /** Bytes of all that was found. */
+  bytes = 0;
+  isError = false;
+  readonly #broker: Broker;
+  readonly #knowsTopicIds: boolean;
+  readonly #candidates: Iterator<FetchPartition>;
+  #bytesLeft: number;
+
+  constructor(
+    broker: Broker,
+    candidates: Iterable<FetchPartition>,
+    bytesMax: number,
+    knowsTopicIds: boolean,
+  ) {
+    this.#broker = broker;
+    this.#candidates = candidates[Symbol.iterator]();
+    this.#bytesLeft = bytesMax;
+    this.#knowsTopicIds = knowsTopicIds;
+  }
+
+  /** Goes on until the end, or to a partition for which it has to wait: then call `wait`. */
+  run(): FetchPartition | undefined {
+    for (;;) {
+      const { done, value: partition } = this.#candidates.next();
+      if (done === true) return undefined;
+      if (!this.#look(partition)) return partition;
+    }
+  }
+
+  /** Looks at a partition whose index has to be read from disk. */
+  async wait(partition: FetchPartition): Promise<void> {
+    const plan = new ReadPlan();
+    const { highWatermark, logStart } = this.#facts(partition);
+    const limits = this.#limits(partition, highWatermark);
+    const { partition: stored, fetchOffset } = partition;
+    await this.#broker.reader.planLoading(stored, fetchOffset, limits, plan);
+    this.#add({ partition, errorCode: ErrorCode.NONE, highWatermark, logStart, plan });
+  }
+
+  /** False if an index block is not in memory. */
+  #look(partition: FetchPartition): boolean {
+    const errorCode = this.#check(partition);
+    if (errorCode !== ErrorCode.NONE) {
+      this.isError = true;
+      this.#add({ partition, errorCode, highWatermark: -1, logStart: -1, plan: undefined });
+      return true;
+    }
+    const { highWatermark, logStart } = this.#facts(partition);
+    let plan: ReadPlan | undefined;
+    if (partition.fetchOffset < highWatermark && (this.#bytesLeft > 0 || this.bytes === 0)) {
+      plan = new ReadPlan();
+      const limits = this.#limits(partition, highWatermark);
+      const { partition: stored, fetchOffset } = partition;
+      if (!this.#broker.reader.plan(stored, fetchOffset, limits, plan)) return false;
+    }
+    this.#add({ partition, errorCode, highWatermark, logStart, plan });
+    return true;
+  }
+
+  #add(found: Found): void {
+    this.found.push(found);
+    if (found.plan === undefined) return;
+    this.bytes += found.plan.bytes;
+    this.#bytesLeft -= found.plan.bytes;
+  }
+
+  #limits(partition: FetchPartition, offsetEnd: number) {
+    return {
+      bytesMax: Math.min(partition.bytesMax, this.#bytesLeft),
+      // The first batch of an answer is given however large it is (KIP-74).
+      oneAtLeast: this.bytes === 0,
+      offsetEnd,
+    };
+  }
+
+  #facts({ partition }: FetchPartition) {
+    const { partitions } = this.#broker.replica.state.topics;
+    return { highWatermark: partitions.end(partition), logStart: partitions.logStart(partition) };
+  }
+
+  #check(partition: FetchPartition): ErrorCode {
+    const { replica, topics } = this.#broker;
+    const { partitions } = replica.state.topics;
+    const stored = partition.partition;
+    if (stored < 0 || !partitions.exists(stored)) {
+      return this.#knowsTopicIds && topics.byId(partition.topicId) === undefined
+        ? ErrorCode.UNKNOWN_TOPIC_ID
+        : ErrorCode.UNKNOWN_TOPIC_OR_PARTITION;
+    }
+    const epoch = partition.currentLeaderEpoch;
+    if (epoch >= 0 && epoch < replica.leaderEpoch) return ErrorCode.FENCED_LEADER_EPOCH;
+    if (epoch > replica.leaderEpoch) return ErrorCode.UNKNOWN_LEADER_EPOCH;
+    const { fetchOffset } = partition;
+    const isInRange =
+      fetchOffset >= partitions.logStart(stored) && fetchOffset <= partitions.end(stored);
+    return isInRange ? ErrorCode.NONE : ErrorCode.OFFSET_OUT_OF_RANGE;
+  }
+}
