@@ -5,6 +5,11 @@
  * from it.
  */
 
+/** A regular expression, and the same in words. */
+export interface TextFormat {
+  readonly pattern: string;
+  readonly words: string;
+}
 export interface NumberSetting {
   readonly type: 'integer';
   readonly default: number;
@@ -17,6 +22,8 @@ export interface StringSetting {
   readonly default: string;
   /** The only values allowed, where there are few. */
   readonly values?: readonly string[];
+  /** What it must look like, where not every text will do. */
+  readonly format?: TextFormat;
   readonly doc: string;
 }
 export interface BooleanSetting {
@@ -34,8 +41,8 @@ const mib = 1024 * kib;
 function integer(value: number, min: number, max: number, doc: string): NumberSetting {
   return { type: 'integer', default: value, min, max, doc };
 }
-function text(value: string, doc: string): StringSetting {
-  return { type: 'string', default: value, doc };
+function text(value: string, format: TextFormat, doc: string): StringSetting {
+  return { type: 'string', default: value, format, doc };
 }
 function choice(value: string, values: readonly string[], doc: string): StringSetting {
   return { type: 'string', default: value, values, doc };
@@ -44,11 +51,26 @@ function flag(value: boolean, doc: string): BooleanSetting {
   return { type: 'boolean', default: value, doc };
 }
 
+const portPattern = String.raw`(?:\d{1,4}|[0-5]\d{4}|6[0-4]\d{3}|65[0-4]\d\d|655[0-2]\d|6553[0-5])`;
+/** What parseHostPort takes (a test compares them). */
+const hostPort = String.raw`(?:\[[^\s\[\]]*:[^\s\[\]]*\]|[^\s:\[\]]*):${portPattern}`;
+const hostPortWords = 'HOST:PORT, [IPV6]:PORT or :PORT, with a port up to 65535';
+const address: TextFormat = { pattern: `^${hostPort}$`, words: hostPortWords };
+const addressOrNothing: TextFormat = {
+  pattern: `^(?:${hostPort})?$`,
+  words: `${hostPortWords}, or nothing`,
+};
+const path: TextFormat = { pattern: '^[^\\0]+$', words: 'a path' };
+
 export const settingsTable = {
   // Where it listens and where it keeps its data
-  listen: text('127.0.0.1:9092', 'HOST:PORT to listen on; port 0 takes any free one'),
-  advertise: text('', 'HOST:PORT that clients are told; empty: what they connected to'),
-  data: text('data', 'folder of the data'),
+  listen: text('127.0.0.1:9092', address, 'HOST:PORT to listen on; port 0 takes any free one'),
+  advertise: text(
+    '',
+    addressOrNothing,
+    'HOST:PORT that clients are told; empty: what they connected to',
+  ),
+  data: text('data', path, 'folder of the data'),
   'node.id': integer(0, 0, maxInt, 'id of this node, as clients see it'),
   'log.level': choice(
     'info',

@@ -1,0 +1,18 @@
+#!/usr/bin/env node
+// CommonJS, because the size of libuv's thread pool has to be set before anything uses the pool,
+// and the loader of ES modules uses it. Journal writes, syncs and cold reads share these threads.
+'use strict';
+
+const { existsSync } = require('node:fs');
+const { join } = require('node:path');
+const { pathToFileURL } = require('node:url');
+
+process.env.UV_THREADPOOL_SIZE ||= '8';
+
+const main = join(__dirname, '..', 'dist', 'src', 'main.js');
+if (existsSync(main)) {
+  import(pathToFileURL(main).href);
+} else {
+  process.stderr.write(`keylane: ${main} is missing; run \`npm run build\` first\n`);
+  process.exitCode = 1;
+}

@@ -1,0 +1,131 @@
+import { readFileSync, readlinkSync } from 'node:fs';
+import { connect } from 'node:net';
+import { join, relative } from 'node:path';
+
+/** Who holds a data folder, written so that others can find out whether that process still runs. */
+export interface LockHolder {
+  readonly pid: number;
+  /** When the process started, in the kernel's own units; '' where the system does not tell. */
+  readonly startTime: string;
+  /** The boot of the machine and the process namespace in which the pid has its meaning. */
+  readonly bootId: string;
+  readonly pidNamespace: string;
+  /** Name of the socket in the folder on which the holder listens; '' if it has none. */
+  readonly socket: string;
+}
+
+/** The longest path of a Unix socket that every system takes. */
+const socketPathBytesMax = 100;
+
+export function thisProcess(socket: string): LockHolder {
+  const { startTime } = processState(process.pid) ?? { startTime: '' };
+  return { pid: process.pid, startTime, bootId: bootId(), pidNamespace: pidNamespace(), socket };
+}
+
+/**
+ * Whether the holder still runs. Once the answer is no, it stays no. The process table says it
+ * exactly, but only within one boot and one process namespace: containers that share a folder do
+ * not see each other's processes. There the holder's socket says it: the kernel refuses
+ * connections as soon as the process has ended.
+ */
+export async function isRunning(holder: LockHolder, folder: string): Promise<boolean> {
+  const isInOurTable = holder.bootId === bootId() && holder.pidNamespace === pidNamespace();
+  if (isInOurTable && holder.startTime !== '') {
+    const found = processState(holder.pid);
+    return found !== undefined && found.startTime === holder.startTime && !found.hasEnded;
+  }
+  const path = holder.socket === '' ? undefined : socketPath(folder, holder.socket);
+  if (path !== undefined) return hasListener(path);
+  return isInOurTable && existsProcess(holder.pid);
+}
+
+export function parseHolder(text: string): LockHolder | undefined {
+  let parsed: unknown;
+  try {
+    parsed = JSON.parse(text);
+  } catch {
+    // Written whole before it gets its name, so only a crash of the machine leaves a torn one.
+    return undefined;
+  }
+  if (typeof parsed !== 'object' || parsed === null) return undefined;
+  const fields = parsed as Record<string, unknown>;
+  const word = (name: string): string => (typeof fields[name] === 'string' ? fields[name] : '');
+  const pid = fields['pid'];
+  if (typeof pid !== 'number' || !Number.isSafeInteger(pid) || pid <= 0) return undefined;
+  return {
+    pid,
+    startTime: word('startTime'),
+    bootId: word('bootId'),
+    pidNamespace: word('pidNamespace'),
+    socket: word('socket'),
+  };
+}
+
+/** The shortest path to a socket in the folder, or undefined if no system call would take it. */
+export function socketPath(folder: string, name: string): string | undefined {
+  const absolute = join(folder, name);
+  const paths = [absolute, relative(process.cwd(), absolute)];
+  return paths.find((path) => path !== '' && Buffer.byteLength(path) <= socketPathBytesMax);
+}
+
+interface ProcessState {
+  readonly startTime: string;
+  readonly hasEnded: boolean;
+}
+
+/** Reads /proc/PID/stat (proc(5)); undefined where there is no such process or no such file. */
+function processState(pid: number): ProcessState | undefined {
+  const stat = readOr(`/proc/${pid}/stat`, '');
+  // The second field is the name in parentheses, which may itself hold spaces and parentheses.
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+  const state = fields[0];
+  const startTime = fields[19];
+  if (stat === '' || state === undefined || startTime === undefined) return undefined;
+  // Zombie or dead: it has ended, and only its parent has not looked yet.
+  return { startTime, hasEnded: state === 'Z' || state === 'X' || state === 'x' };
+}
+
+function bootId(): string {
+  return readOr('/proc/sys/kernel/random/boot_id', '').trim();
+}
+
+function pidNamespace(): string {
+  try {
+    return readlinkSync('/proc/self/ns/pid');
+  } catch {
+    return '';
+  }
+}
+
+function readOr(path: string, otherwise: string): string {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch {
+    return otherwise;
+  }
+}
+
+function hasListener(path: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(path);
+    const finish = (isHeld: boolean): void => {
+      socket.destroy();
+      resolve(isHeld);
+    };
+    socket.once('connect', () => finish(true));
+    socket.once('error', ({ code }: NodeJS.ErrnoException) => {
+      // Other errors, such as a full backlog or missing permission, do not prove an absence.
+      finish(code !== 'ECONNREFUSED' && code !== 'ENOENT' && code !== 'ENOTSOCK');
+    });
+  });
+}
+
+function existsProcess(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    // EPERM: it exists and belongs to someone else.
+    return (error as NodeJS.ErrnoException).code === 'EPERM';
+  }
+}

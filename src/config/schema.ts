@@ -1,0 +1,73 @@
+import { Ajv, type ErrorObject } from 'ajv';
+import { type Setting, type SettingName, settingsTable } from './settings.ts';
+
+/** The JSON schema of a settings file, made from the table of settings. */
+
+/** What is wrong with a set of values, by the name of the value. */
+export interface WrongValue {
+  readonly name: string;
+  readonly kind: 'unknown' | 'not allowed';
+}
+
+const schema = {
+  type: 'object',
+  additionalProperties: false,
+  properties: Object.fromEntries(
+    Object.entries(settingsTable).map(([name, setting]) => [name, schemaOf(setting)]),
+  ),
+};
+
+const isValid = new Ajv({ allErrors: true }).compile(schema);
+
+/** Judges values that were given; what is absent has its default. Each name is listed once. */
+export function wrongValues(values: object): readonly WrongValue[] {
+  if (isValid(values)) return [];
+  const wrong = new Map<string, WrongValue>();
+  for (const error of isValid.errors ?? []) {
+    const found = wrongValue(error);
+    wrong.set(found.name, found);
+  }
+  return [...wrong.values()];
+}
+
+/** What a setting may be, in words. */
+export function allowedWords(setting: Setting): string {
+  switch (setting.type) {
+    case 'boolean':
+      return 'true or false';
+    case 'integer':
+      return setting.max === Number.MAX_SAFE_INTEGER
+        ? `an integer of at least ${setting.min}`
+        : `an integer from ${setting.min} to ${setting.max}`;
+    case 'string':
+      return setting.values?.join(', ') ?? setting.format?.words ?? 'text';
+  }
+}
+
+export function isSettingName(name: string): name is SettingName {
+  return Object.hasOwn(settingsTable, name);
+}
+
+function schemaOf(setting: Setting): object {
+  switch (setting.type) {
+    case 'boolean':
+      return { type: 'boolean' };
+    case 'integer':
+      return { type: 'integer', minimum: setting.min, maximum: setting.max };
+    case 'string':
+      return {
+        type: 'string',
+        ...(setting.values === undefined ? {} : { enum: setting.values }),
+        ...(setting.format === undefined ? {} : { pattern: setting.format.pattern }),
+      };
+  }
+}
+
+function wrongValue({ keyword, params, instancePath }: ErrorObject): WrongValue {
+  if (keyword === 'additionalProperties') {
+    return { name: String(params['additionalProperty']), kind: 'unknown' };
+  }
+  // A JSON pointer (RFC 6901) of one step: "/num.partitions".
+  const name = instancePath.slice(1).replaceAll('~1', '/').replaceAll('~0', '~');
+  return { name, kind: 'not allowed' };
+}

@@ -1,0 +1,87 @@
+import { createRequire } from 'node:module';
+import { Command, CommanderError, InvalidArgumentError } from 'commander';
+import { exitStatus } from './cli/exit-status.ts';
+import type { SettingFlag } from './config/sources.ts';
+import { BrokerError } from './core/errors.ts';
+
+/** The command line. What a command needs is loaded when it is called: starting is quick. */
+
+const manifest = createRequire(import.meta.url)('../../package.json') as { version: string };
+
+interface StartFlags {
+  readonly listen?: string;
+  readonly advertise?: string;
+  readonly data?: string;
+  readonly config?: string;
+  readonly set?: readonly SettingFlag[];
+}
+
+const exitStatusHelp = `
+Exit status:
+  0  done, or stopped by SIGTERM or SIGINT
+  1  failure: data folder, address, disk, or the broker itself
+  2  a setting or the command line is wrong
+`;
+
+function commandLine(): Command {
+  const program = new Command('keylane')
+    .description('A message broker that speaks the Kafka wire protocol')
+    .version(manifest.version)
+    .exitOverride()
+    .addHelpText('after', exitStatusHelp);
+  program
+    .command('start')
+    .description('run a broker until SIGTERM or SIGINT')
+    .option('--listen <host:port>', 'address to listen on; port 0 takes any free one')
+    .option('--advertise <host:port>', 'address that clients are told')
+    .option('--data <dir>', 'folder of the data')
+    .option('--config <file>', 'settings file: one JSON object')
+    .option('--set <name=value>', 'any setting; may be repeated', collectSetting)
+    .addHelpText('after', '\nFlags override KEYLANE_* variables, which override the file.')
+    .action(startBroker);
+  program
+    .command('settings')
+    .description('list all settings with their defaults')
+    .action(listSettings);
+  return program;
+}
+
+function collectSetting(text: string, earlier: readonly SettingFlag[] = []): SettingFlag[] {
+  const equals = text.indexOf('=');
+  if (equals <= 0) throw new InvalidArgumentError('It must be NAME=VALUE.');
+  const name = text.slice(0, equals);
+  return [...earlier, { flag: `--set ${name}`, name, text: text.slice(equals + 1) }];
+}
+
+async function startBroker({ config, set = [], ...named }: StartFlags): Promise<void> {
+  const flags = [...set];
+  for (const name of ['listen', 'advertise', 'data'] as const) {
+    const text = named[name];
+    if (text !== undefined) flags.push({ flag: `--${name}`, name, text });
+  }
+  const { start } = await import('./cli/start.ts');
+  await start({ config, flags, version: manifest.version });
+}
+
+async function listSettings(): Promise<void> {
+  const { settingsList } = await import('./cli/settings-list.ts');
+  // A reader such as `head` may leave before the end.
+  process.stdout.on('error', () => undefined);
+  process.stdout.write(settingsList());
+}
+
+/** Errors that say themselves what is wrong; all others end the process with their stack. */
+function explainAndExit(error: unknown): void {
+  if (error instanceof CommanderError) {
+    // It has printed its message; asking for help or the version is no error.
+    process.exitCode = error.exitCode === 0 ? exitStatus.ok : exitStatus.usage;
+  } else if (error instanceof BrokerError) {
+    process.stderr.write(`keylane: ${error.message}\n`);
+    const isUsage = error.code === 'CONFIG_INVALID';
+    process.exitCode = isUsage ? exitStatus.usage : exitStatus.failure;
+  } else {
+    throw error;
+  }
+}
+
+await commandLine().parseAsync().catch(explainAndExit);
