@@ -44,6 +44,9 @@ export interface AppliedEntry {
 /**
  * The replicated state of a tenant. It only applies: it never decides, reads no clock and draws no
  * random number, so equal entries give equal state on every replica and after every restart.
+ *
+ * Effects on a topic or partition that an entry before has deleted are void: they were planned
+ * while the deletion was under way.
  */
 export class StateMachine {
   readonly topics = new TopicTable();
@@ -137,6 +140,7 @@ export class StateMachine {
     for (let i = 0; i < entry.batches.length; i++) {
       const batch = entry.batches[i]!;
       const partition = entry.partitions[i]!;
+      if (!partitions.exists(partition)) continue;
       const facts = readStoredBatch(batch);
       const count = facts.lastOffsetDelta + 1;
       this.#imageWriter?.touchPage(pageOf(partition));
@@ -153,6 +157,7 @@ export class StateMachine {
   }
 
   #addPartitions(added: PartitionsAdded): void {
+    if (this.topics.byId(added.topicId) === undefined) return;
     this.#imageWriter?.touchTopic(added.topicId);
     this.#touchPages(added.firstPartition, added.partitionCount);
     this.topics.addPartitions(added);
@@ -164,9 +169,12 @@ export class StateMachine {
       this.#imageWriter?.touchPage(page);
   }
 
-  #commitOffsets(committed: OffsetsCommitted): void {
-    this.#imageWriter?.touchOffsets(committed.groupId);
-    this.offsets.commit(committed);
+  #commitOffsets({ groupId, offsets }: OffsetsCommitted): void {
+    const { partitions } = this.topics;
+    const live = offsets.filter(([partition]) => partitions.exists(partition));
+    if (live.length === 0) return;
+    this.#imageWriter?.touchOffsets(groupId);
+    this.offsets.commit({ groupId, offsets: live });
   }
 
   #deleteOffsets(deleted: OffsetsDeleted): void {
@@ -176,24 +184,30 @@ export class StateMachine {
 
   #deleteTopic(topicId: string): void {
     const image = this.#imageWriter;
+    const doomed = this.topics.byId(topicId);
+    if (doomed === undefined) return;
     if (image !== undefined) {
       image.touchTopic(topicId);
-      for (const partition of this.topics.byId(topicId)!.partitions) {
+      for (const partition of doomed.partitions) {
         image.touchPage(pageOf(partition));
         image.touchProducers(partition);
       }
       image.touchAllOffsets();
     }
-    const topic = this.topics.delete(topicId);
-    for (const partition of topic.partitions) this.producers.removePartition(partition);
-    this.offsets.removePartitions(topic.partitions);
+    this.topics.delete(topicId);
+    for (const partition of doomed.partitions) this.producers.removePartition(partition);
+    this.offsets.removePartitions(doomed.partitions);
   }
 
   #setConfigs(set: ConfigsSet): void {
-    if (set.resourceType === ConfigResource.topic) this.#imageWriter?.touchTopic(set.resource);
+    const topic = this.topics.byId(set.resource);
+    if (set.resourceType === ConfigResource.topic) {
+      if (topic === undefined) return;
+      this.#imageWriter?.touchTopic(set.resource);
+    }
     const target =
       set.resourceType === ConfigResource.topic
-        ? this.topics.byId(set.resource)!.configs
+        ? topic!.configs
         : set.resourceType === ConfigResource.group
           ? (this.groupConfigs.get(set.resource) ?? new Map<string, string>())
           : this.brokerConfigs;
@@ -208,6 +222,7 @@ export class StateMachine {
 
   #moveLogStarts(meta: Buffer): void {
     for (const { partition, offset, droppedBytes } of decodeLogStarts(meta)) {
+      if (!this.topics.partitions.exists(partition)) continue;
       this.#imageWriter?.touchPage(pageOf(partition));
       this.topics.partitions.moveLogStart(partition, offset, droppedBytes);
     }
