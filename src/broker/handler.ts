@@ -58,6 +58,12 @@ export interface HandlerDefinition<Q extends ApiTable, R extends ApiTable> {
   readonly handle: (request: Output<Q>, context: RequestContext, answer: Answer<R>) => void;
 }
 
+/**
+ * Kafka reads a request and does not look at what follows it. librdkafka depends on that: it asks
+ * for the metadata of all topics with three bytes too many (2.16, Metadata 13).
+ */
+const asKafka = { trailing: true } as const;
+
 /** Ties a handler to its tables and versions: ApiVersions and the dispatcher are made from these. */
 export function defineHandler<Q extends ApiTable, R extends ApiTable>(
   definition: HandlerDefinition<Q, R>,
@@ -69,7 +75,7 @@ export function defineHandler<Q extends ApiTable, R extends ApiTable>(
     advertisedMin: definition.advertisedMin ?? versions[0],
     serve(frame, bodyStart, correlationId, context) {
       const { apiVersion, reply } = context;
-      const decoded = decode(request, apiVersion, frame, bodyStart, frame.length);
+      const decoded = decode(request, apiVersion, frame, bodyStart, frame.length, asKafka);
       handle(decoded, context, (value, afterWritten) => {
         const pieces = encodeOrExplain(response, context, correlationId, value);
         if (pieces === undefined) context.disconnect();

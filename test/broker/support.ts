@@ -238,11 +238,7 @@ export class TestClient {
     version: number,
     value: Input<Q>,
   ): Promise<Output<R>> {
-    const correlationId = this.send(request, version, value);
-    const frame = await new Promise<Buffer>((resolve, reject) => {
-      if (this.#isClosed) reject(new Error('connection closed'));
-      else this.#waiting.set(correlationId, { resolve, reject });
-    });
+    const frame = await this.#answerTo(this.send(request, version, value));
     const reader = new Reader(frame, 4, frame.length);
     if (responseHeaderVersion(response.apiKey, version) === 1) reader.skipTags();
     return decode(response, version, frame, reader.position, frame.length);
@@ -258,6 +254,19 @@ export class TestClient {
 
   sendBytes(bytes: Uint8Array): void {
     this.#socket.write(bytes);
+  }
+
+  /** Sends bytes that hold a request with this correlation id; answers the frame that comes. */
+  askBytes(correlationId: number, bytes: Uint8Array): Promise<Buffer> {
+    this.sendBytes(bytes);
+    return this.#answerTo(correlationId);
+  }
+
+  #answerTo(correlationId: number): Promise<Buffer> {
+    return new Promise((resolve, reject) => {
+      if (this.#isClosed) reject(new Error('connection closed'));
+      else this.#waiting.set(correlationId, { resolve, reject });
+    });
   }
 
   close(): void {
