@@ -9,8 +9,10 @@ import { advertisedFor, type HostPort, type ListenerSettings } from '../net/list
 import { LogStarts } from '../replica/log-starts.ts';
 import { OffsetPlanner } from '../replica/offset-planner.ts';
 import { ProducePlanner } from '../replica/produce-planner.ts';
+import { ProducerExpiry } from '../replica/producer-expiry.ts';
 import { ProducerIds } from '../replica/producer-ids.ts';
 import type { Replica } from '../replica/replica.ts';
+import { Retention } from '../replica/retention.ts';
 import { TopicPlanner } from '../replica/topic-planner.ts';
 import { TrustedClock } from '../replica/trusted-clock.ts';
 import { EntryType } from '../state/entry-types.ts';
@@ -64,6 +66,8 @@ export class Broker {
   /** Asked before anything is deleted because of its age. */
   readonly trustedClock: TrustedClock;
   readonly offsetExpiry: OffsetExpiry;
+  readonly retention: Retention;
+  readonly producerExpiry: ProducerExpiry;
   readonly #options: BrokerOptions;
   /** The settings with the cluster's dynamic overrides. */
   #settings: Settings;
@@ -104,6 +108,8 @@ export class Broker {
     this.trustedClock = trustedClock(this);
     this.#applyOverrides();
     this.offsetExpiry = new OffsetExpiry(this);
+    this.retention = retention(this);
+    this.producerExpiry = producerExpiry(this);
     replica.listen({
       onApplied: (entry) => {
         if (entry.type === EntryType.configsSet) this.#applyOverrides();
@@ -155,6 +161,11 @@ export class Broker {
     this.groups.unload();
   }
 
+  /** Ends what goes on in the background and reads or writes the journal. */
+  async stopJobs(): Promise<void> {
+    await Promise.all([this.retention.stop(), this.producerExpiry.stop()]);
+  }
+
   /** An error that no handler foresaw: the process ends and recovers. */
   fatal(error: unknown): void {
     this.#options.onFatal(error);
@@ -174,6 +185,34 @@ export class Broker {
     this.#settings = withDefaults({ ...this.#options.settings, ...overrides } as Partial<Settings>);
     this.#topicSettings = new WeakMap();
   }
+}
+
+function retention(broker: Broker): Retention {
+  return new Retention({
+    replica: broker.replica,
+    topics: broker.topics,
+    logStarts: broker.logStarts,
+    clock: broker.clock,
+    trustedClock: broker.trustedClock,
+    checkIntervalMs: broker.staticSettings['log.retention.check.interval.ms'],
+    topicSettings: (topic) => broker.topicSettings(topic),
+    log: broker.log,
+    onFatal: (error) => broker.fatal(error),
+  });
+}
+
+function producerExpiry(broker: Broker): ProducerExpiry {
+  return new ProducerExpiry({
+    replica: broker.replica,
+    clock: broker.clock,
+    trustedClock: broker.trustedClock,
+    settings: () => ({
+      expirationMs: broker.settings['producer.id.expiration.ms'],
+      statesMax: broker.settings['producer.state.max'],
+    }),
+    log: broker.log,
+    onFatal: (error) => broker.fatal(error),
+  });
 }
 
 function trustedClock({ clock, staticSettings, log }: Broker): TrustedClock {

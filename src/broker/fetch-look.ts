@@ -12,6 +12,17 @@ export interface Found {
   readonly plan: ReadPlan | undefined;
 }
 
+export interface FetchLookOptions {
+  readonly bytesMax: number;
+  /** Unknown topics are named by id. */
+  readonly knowsTopicIds: boolean;
+  /**
+   * Partitions that a full answer has no room for may be left out: in a fetch session they have
+   * their turn next. A full fetch tells of every partition.
+   */
+  readonly endsWhenFull: boolean;
+}
+
 /**
  * One pass over the partitions of a fetch: which batches there are to read, within the limits of
  * the request. It runs without a pause as long as the index blocks it needs are in memory, and
@@ -24,24 +35,22 @@ export class FetchLook {
   isError = false;
   readonly #broker: Broker;
   readonly #knowsTopicIds: boolean;
+  readonly #endsWhenFull: boolean;
   readonly #candidates: Iterator<FetchPartition>;
   #bytesLeft: number;
 
-  constructor(
-    broker: Broker,
-    candidates: Iterable<FetchPartition>,
-    bytesMax: number,
-    knowsTopicIds: boolean,
-  ) {
+  constructor(broker: Broker, candidates: Iterable<FetchPartition>, options: FetchLookOptions) {
     this.#broker = broker;
     this.#candidates = candidates[Symbol.iterator]();
-    this.#bytesLeft = bytesMax;
-    this.#knowsTopicIds = knowsTopicIds;
+    this.#bytesLeft = options.bytesMax;
+    this.#knowsTopicIds = options.knowsTopicIds;
+    this.#endsWhenFull = options.endsWhenFull;
   }
 
   /** Goes on until the end, or to a partition for which it has to wait: then call `wait`. */
   run(): FetchPartition | undefined {
     for (;;) {
+      if (this.#endsWhenFull && this.#bytesLeft <= 0 && this.bytes > 0) return undefined;
       const { done, value: partition } = this.#candidates.next();
       if (done === true) return undefined;
       if (!this.#look(partition)) return partition;
@@ -55,7 +64,7 @@ export class FetchLook {
     const limits = this.#limits(partition, highWatermark);
     const { partition: stored, fetchOffset } = partition;
     await this.#broker.reader.planLoading(stored, fetchOffset, limits, plan);
-    this.#add({ partition, errorCode: ErrorCode.NONE, highWatermark, logStart, plan });
+    this.#addPlan({ partition, errorCode: ErrorCode.NONE, highWatermark, logStart, plan });
   }
 
   /** False if an index block is not in memory. */
@@ -63,7 +72,7 @@ export class FetchLook {
     const errorCode = this.#check(partition);
     if (errorCode !== ErrorCode.NONE) {
       this.isError = true;
-      this.#add({ partition, errorCode, highWatermark: -1, logStart: -1, plan: undefined });
+      this.found.push({ partition, errorCode, highWatermark: -1, logStart: -1, plan: undefined });
       return true;
     }
     const { highWatermark, logStart } = this.#facts(partition);
@@ -74,15 +83,22 @@ export class FetchLook {
       const { partition: stored, fetchOffset } = partition;
       if (!this.#broker.reader.plan(stored, fetchOffset, limits, plan)) return false;
     }
-    this.#add({ partition, errorCode, highWatermark, logStart, plan });
+    this.#addPlan({ partition, errorCode, highWatermark, logStart, plan });
     return true;
   }
 
-  #add(found: Found): void {
-    this.found.push(found);
-    if (found.plan === undefined) return;
-    this.bytes += found.plan.bytes;
-    this.#bytesLeft -= found.plan.bytes;
+  #addPlan(found: Found): void {
+    const { partition, plan } = found;
+    if (plan === undefined || plan.bytes > 0) {
+      this.found.push(found);
+      this.bytes += plan?.bytes ?? 0;
+      this.#bytesLeft -= plan?.bytes ?? 0;
+      return;
+    }
+    this.found.push({ ...found, plan: undefined });
+    // There is a batch and no room for it in the answer. Smaller ones of other partitions might
+    // fit, but to look for them in thousands of partitions costs more than another fetch.
+    if (this.#bytesLeft < partition.bytesMax) this.#bytesLeft = 0;
   }
 
   #limits(partition: FetchPartition, offsetEnd: number) {

@@ -19,6 +19,7 @@ import { initProducerId } from './22-init-producer-id.ts';
 import { offsetForLeaderEpoch } from './23-offset-for-leader-epoch.ts';
 import { describeConfigs } from './32-describe-configs.ts';
 import { alterConfigs } from './33-alter-configs.ts';
+import { describeLogDirs } from './35-describe-log-dirs.ts';
 import { createPartitions } from './37-create-partitions.ts';
 import { deleteGroups } from './42-delete-groups.ts';
 import { incrementalAlterConfigs } from './44-incremental-alter-configs.ts';
@@ -52,6 +53,7 @@ export const handlers: ReadonlyMap<number, Handler> = new Map(
     offsetForLeaderEpoch,
     describeConfigs,
     alterConfigs,
+    describeLogDirs,
     createPartitions,
     deleteGroups,
     incrementalAlterConfigs,

@@ -63,8 +63,11 @@ export class PendingFetch {
     const look = new FetchLook(
       broker,
       this.#isIncremental ? this.#partitions.ready() : [...this.#partitions.all()],
-      Math.min(maxBytes, broker.settings['fetch.max.bytes']),
-      apiVersion >= 13,
+      {
+        bytesMax: Math.min(maxBytes, broker.settings['fetch.max.bytes']),
+        knowsTopicIds: apiVersion >= 13,
+        endsWhenFull: this.#isIncremental,
+      },
     );
     for (let partition = look.run(); partition !== undefined; partition = look.run()) {
       await look.wait(partition);
@@ -170,7 +173,8 @@ export class PendingFetch {
     partition.sentError = errorCode;
     partition.sentHighWatermark = highWatermark;
     partition.sentLogStart = logStart;
-    const hasMore = plan === undefined && partition.fetchOffset < highWatermark;
+    // One for which there was no room stays where it is, before those that had their turn.
+    const hasMore = partition.fetchOffset < highWatermark;
     if (hasRecords || errorCode !== ErrorCode.NONE) this.#partitions.moveToEnd(partition);
     else if (!hasMore) this.#partitions.markQuiet(partition);
     return isNews;

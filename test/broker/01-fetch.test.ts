@@ -163,6 +163,7 @@ interface SessionRequest {
   readonly sessionEpoch: number;
   readonly partitions?: readonly (readonly [partition: number, offset: number])[];
   readonly forgotten?: readonly number[];
+  readonly maxBytes?: number;
 }
 
 async function fetchInSession(client: TestClient, request: SessionRequest) {
@@ -172,6 +173,7 @@ async function fetchInSession(client: TestClient, request: SessionRequest) {
     minBytes: 1,
     sessionId: request.sessionId,
     sessionEpoch: request.sessionEpoch,
+    maxBytes: request.maxBytes ?? 1_000_000,
     topics:
       partitions.length === 0
         ? []
@@ -257,4 +259,27 @@ test('a session goes on over a topic that is deleted and made anew', async (t) =
   await fill(client, 'orders', 1);
   const anew = await fetchInSession(client, { sessionId, sessionEpoch: 1, partitions });
   assert.deepEqual(anew.partitions, [[0, 1]]);
+});
+
+test('in a session every partition gets its turn, however little an answer may hold', async (t) => {
+  const node = await startTestNode(t);
+  await node.createTopic('orders', 3);
+  const client = await node.connect();
+  for (const partition of [0, 1, 2]) await fill(client, 'orders', 3, partition);
+  const batchBytes = batchOf(['0-0']).length;
+  const maxBytes = batchBytes + 1;
+  const positions = [0, 0, 0];
+  let partitions: (readonly [number, number])[] = [0, 1, 2].map((index) => [index, 0]);
+  let sessionId = 0;
+  for (let sessionEpoch = 0; sessionEpoch < 9; sessionEpoch++) {
+    const got = await fetchInSession(client, { sessionId, sessionEpoch, partitions, maxBytes });
+    sessionId = got.sessionId;
+    partitions = [];
+    for (const [index, count] of got.partitions) {
+      positions[index!]! += count!;
+      if (count! > 0) partitions.push([index!, positions[index!]!]);
+    }
+    assert.ok(Math.max(...positions) - Math.min(...positions) <= 1, 'nobody is left behind');
+  }
+  assert.deepEqual(positions, [3, 3, 3]);
 });

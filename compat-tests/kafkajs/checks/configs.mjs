@@ -30,13 +30,13 @@ function alter(t, topic, entries, validateOnly = false) {
 check('configs: describe a topic', { fast: true }, async (t) => {
   const topic = await t.topic('config', 1, {
     'retention.ms': '123456',
-    'cleanup.policy': 'compact',
+    'message.timestamp.type': 'LogAppendTime',
   });
   const entries = await entriesOf(t, topic);
   assert.equal(entries.get('retention.ms').configValue, '123456');
   assert.equal(entries.get('retention.ms').configSource, ConfigSource.TOPIC_CONFIG);
   assert.equal(entries.get('retention.ms').isDefault, false);
-  assert.equal(entries.get('cleanup.policy').configValue, 'compact');
+  assert.equal(entries.get('message.timestamp.type').configValue, 'LogAppendTime');
   const untouched = entries.get('max.message.bytes');
   assert.ok(Number(untouched.configValue) > 0);
   assert.equal(untouched.configSource, ConfigSource.DEFAULT_CONFIG);
