@@ -154,6 +154,14 @@ export class Journal {
     return group.entries;
   }
 
+  /** Makes everything that was appended so far durable; only `sync=interval` leaves any to do. */
+  async flush(): Promise<void> {
+    const end = this.#end;
+    if (this.#synced >= end) return;
+    await this.#sync(this.#logFiles.at(-1)!);
+    this.#synced = Math.max(this.#synced, end);
+  }
+
   /** The extents of an entry become visible to reads: call when it is applied. */
   apply(entry: StoredEntry): void {
     if (entry.batches.length === 0) return;

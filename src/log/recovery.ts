@@ -1,8 +1,9 @@
+import { assert } from '../core/assert.ts';
 import { BrokerError } from '../core/errors.ts';
 import { ExtentTable } from './extent-table.ts';
 import { addExtents } from './extents.ts';
 import type { FilePort } from './file-port.ts';
-import { type FileHeader, fileHeaderBytes, parseFileName, type StoredEntry } from './format.ts';
+import { fileHeaderBytes, fileName, parseFileName, type StoredEntry } from './format.ts';
 import { IndexFile, writeIndexFile } from './index-file.ts';
 import { type LogFile, readFileHeader, unknownVersion } from './journal-file.ts';
 import { FileScanner } from './scan.ts';
@@ -48,12 +49,14 @@ export interface RecoveryOptions {
  */
 export async function recover(options: RecoveryOptions): Promise<Recovered> {
   const logFiles = await openFiles(options);
+  await checkNoneIsMissing(options, logFiles);
   const from = firstToScan(logFiles, options.start.position);
   for (let i = 0; i < from; i++) await openIndex(options, logFiles[i]!, logFiles[i + 1]);
   const state = {
     lastIndex: options.start.index,
     lastTerm: options.start.term,
-    synced: 0,
+    // A snapshot is made of what is synced.
+    synced: options.start.position,
     end: 0,
   };
   for (let i = from; i < logFiles.length; i++) {
@@ -79,6 +82,8 @@ function firstPosition(file: LogFile | undefined): number {
 async function openFiles(options: RecoveryOptions): Promise<LogFile[]> {
   const { files, folder, repair } = options;
   const logFiles: LogFile[] = [];
+  // A process that was killed may have left entries that only the system's cache knows.
+  if (repair) await files.syncFolder(folder);
   for (const name of await files.list(folder)) {
     const basePosition = parseFileName(name);
     const path = `${folder}/${name}`;
@@ -101,6 +106,28 @@ async function openFiles(options: RecoveryOptions): Promise<LogFile[]> {
     });
   }
   return logFiles;
+}
+
+/**
+ * Files may be missing in the middle: those in which nothing was alive. Such a file's index was
+ * removed first, durably; an index without its file means that the file was lost.
+ */
+async function checkNoneIsMissing(
+  options: RecoveryOptions,
+  logFiles: readonly LogFile[],
+): Promise<void> {
+  const { files, folder, indexFolder, start, repair } = options;
+  if (logFiles.length === 0 && start.position > 0) {
+    const lost = `all entries but those of the snapshot, up to ${start.index}`;
+    throw damaged(folder, 0, `there is no journal file; lost: ${lost}`);
+  }
+  const known = new Set(logFiles.map((logFile) => indexName(logFile.header.basePosition)));
+  for (const name of await files.list(indexFolder)) {
+    if (repair && name.endsWith('.tmp')) await files.remove(`${indexFolder}/${name}`);
+    if (!name.endsWith('.index') || known.has(name)) continue;
+    const path = `${folder}/${fileName(Number.parseInt(name, 10))}`;
+    throw damaged(path, 0, `the file is missing; lost: all its records, listed in ${name}`);
+  }
 }
 
 /** The file that holds the snapshot's position; files before it need not be read. */
@@ -237,29 +264,50 @@ async function openIndex(
   next: LogFile | undefined,
 ): Promise<void> {
   const { files, indexFolder, pause, repair } = options;
-  const name = indexName(logFile.header);
-  logFile.lastIndex = (next?.header.firstIndex ?? logFile.header.firstIndex) - 1;
+  const { basePosition } = logFile.header;
+  const name = indexName(basePosition);
+  assert(next !== undefined, 'the last file is always scanned');
+  logFile.lastIndex = next.header.firstIndex - 1;
+  // Exact unless the file behind it was removed; nothing asks for positions in that one.
+  const size = await logFile.file.size();
+  logFile.end = Math.min(next.header.basePosition, basePosition + size);
   const opened = await IndexFile.open(files, `${indexFolder}/${name}`);
   if (opened !== undefined) {
     logFile.index = opened;
     logFile.table = undefined;
     return;
   }
-  const scanner = new FileScanner(logFile.file, logFile.header, await logFile.file.size());
-  let position = scanner.firstPosition;
-  for (;;) {
-    const scanned = await scanner.groupAt(position);
-    if (scanned.kind !== 'group') break;
-    for (const entry of scanned.group.entries) addExtents(logFile.table!, entry);
-    position = scanned.group.end;
-  }
-  logFile.end = position;
+  await scanForIndex(logFile, next, size);
   if (!repair) return;
   await writeIndexFile(files, indexFolder, name, logFile.table!, pause);
   logFile.index = await IndexFile.open(files, `${indexFolder}/${name}`);
   if (logFile.index !== undefined) logFile.table = undefined;
 }
 
-export function indexName(header: FileHeader): string {
-  return `${String(header.basePosition).padStart(20, '0')}.index`;
+/** Reads a file below the snapshot for its extents alone. All of it was synced long ago. */
+async function scanForIndex(logFile: LogFile, next: LogFile, size: number): Promise<void> {
+  const scanner = new FileScanner(logFile.file, logFile.header, size);
+  let position = scanner.firstPosition;
+  let lastIndex = logFile.header.firstIndex - 1;
+  for (;;) {
+    const scanned = await scanner.groupAt(position);
+    if (scanned.kind === 'unknown-version') throw unknownVersion(logFile.path, scanned.version);
+    if (scanned.kind === 'nothing') break;
+    for (const entry of scanned.group.entries) {
+      addExtents(logFile.table!, entry);
+      if (entry.index > 0) lastIndex = entry.index;
+    }
+    position = scanned.group.end;
+  }
+  logFile.end = position;
+  if (position === next.header.basePosition) return;
+  // The file behind it was removed, or this one ends too early.
+  const isWhole = next.header.firstIndex > lastIndex + 1;
+  if (isWhole && (await scanner.markBeyond(position)) === undefined) return;
+  const inFile = position - logFile.header.basePosition;
+  throw damaged(logFile.path, inFile, `lost: entries from ${lastIndex + 1} on in this file`);
+}
+
+export function indexName(basePosition: number): string {
+  return `${String(basePosition).padStart(20, '0')}.index`;
 }

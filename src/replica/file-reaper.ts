@@ -30,6 +30,8 @@ export class FileReaper {
       if (logFile.end > position || logFile.index === undefined) continue;
       if (await this.#isDead(logFile)) dead.push(logFile);
     }
+    // What they died of must be on disk before they go.
+    if (dead.length > 0) await this.#journal.flush();
     await this.#journal.remove(dead);
     return dead.length;
   }

@@ -234,6 +234,8 @@ export class Replica {
     assert(hardState !== undefined, 'a campaign begins with a vote');
     const meta = encodeHardState(hardState);
     await this.journal.append([entryOf({ type: EntryType.hardState, meta }, hardState.term, 0)]);
+    // Whatever `sync` says: a term that was forgotten could come back with other entries.
+    await this.journal.flush();
     this.#raft.hardStatePersisted(hardState.term);
     const { noop } = this.#raft.takeReady();
     assert(noop !== undefined, 'a leader begins with an entry of its own term');
@@ -430,6 +432,8 @@ export class Replica {
     const writer = this.state.beginImage();
     while (writer.writeSlice()) await new Promise<void>((resolve) => clock.soon(resolve));
     this.state.endImage();
+    // A snapshot promises that the journal before it is on disk.
+    await this.journal.flush();
     try {
       await writeSnapshot(files, snapshotFolder(folder), { ...facts, image: writer.finish() });
     } catch (error) {
