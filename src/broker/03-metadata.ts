@@ -9,6 +9,7 @@ import { ZERO_UUID } from '../protocol/uuid.ts';
 import type { Topic } from '../state/topics.ts';
 import type { Broker } from './broker.ts';
 import { defineHandler, type RequestContext } from './handler.ts';
+import { allClusterOperations, allTopicOperations } from './operations.ts';
 import { topicNameError } from './topic-names.ts';
 
 type TopicResponse = MetadataResponseInput['topics'][number];
@@ -24,7 +25,7 @@ export const metadata = defineHandler({
     const wantsAll = topics === null || (apiVersion === 0 && topics.length === 0);
     if (wantsAll) {
       const all = [...broker.topics.all()].map((topic) => describe(topic, broker));
-      answer(response(all, context));
+      answer(response(all, request, context));
       return;
     }
     const mayCreate =
@@ -32,12 +33,8 @@ export const metadata = defineHandler({
       broker.settings['auto.create.topics.enable'];
     const missing = mayCreate ? topics.filter((topic) => isMissing(topic, broker)) : [];
     const answerNow = () => {
-      answer(
-        response(
-          topics.map((topic) => lookUp(topic, context)),
-          context,
-        ),
-      );
+      const found = topics.map((topic) => lookUp(topic, context));
+      answer(response(found, request, context));
     };
     if (missing.length === 0) answerNow();
     else {
@@ -112,13 +109,25 @@ function describe(topic: Topic, broker: Broker): TopicResponse {
   };
 }
 
-function response(topics: TopicResponse[], context: RequestContext): MetadataResponseInput {
+function response(
+  topics: TopicResponse[],
+  request: MetadataRequest,
+  context: RequestContext,
+): MetadataResponseInput {
   const { broker, client } = context;
   const { host, port } = broker.endpointFor(client);
   return {
     brokers: [{ nodeId: broker.nodeId, host, port }],
     clusterId: broker.replica.state.clusterId,
     controllerId: broker.nodeId,
-    topics,
+    topics: request.includeTopicAuthorizedOperations ? topics.map(withOperations) : topics,
+    ...(request.includeClusterAuthorizedOperations && {
+      clusterAuthorizedOperations: allClusterOperations,
+    }),
   };
+}
+
+function withOperations(topic: TopicResponse): TopicResponse {
+  if (topic.errorCode !== ErrorCode.NONE) return topic;
+  return { ...topic, topicAuthorizedOperations: allTopicOperations };
 }
