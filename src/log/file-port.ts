@@ -31,3 +31,8 @@ export interface FilePort {
   /** Bytes that can still be written where the folder lies. */
   freeBytes(folder: string): Promise<number>;
 }
+
+/** Does an error of the file port carry this code? */
+export function isCode(error: unknown, code: string): boolean {
+  return error instanceof Error && 'code' in error && error.code === code;
+}

@@ -1,7 +1,7 @@
 import { assert } from '../core/assert.ts';
 import { crc32c } from '../core/crc32c.ts';
 import { type ExtentTable, noRow } from './extent-table.ts';
-import type { FilePort, JournalFile } from './file-port.ts';
+import { type FilePort, isCode, type JournalFile } from './file-port.ts';
 
 /**
  * The extents of a sealed journal file on disk, sorted by partition and offset. It holds nothing
@@ -43,6 +43,7 @@ export interface IndexFileFacts {
 /** A sealed file's index, open for reading. */
 export class IndexFile {
   readonly facts: IndexFileFacts;
+  readonly #files: FilePort;
   readonly #file: JournalFile;
   readonly #path: string;
   readonly #sparse: Buffer;
@@ -50,12 +51,14 @@ export class IndexFile {
   readonly #reads = new Set<Promise<number>>();
 
   private constructor(
+    files: FilePort,
     path: string,
     file: JournalFile,
     facts: IndexFileFacts,
     sparse: Buffer,
     filter: Buffer,
   ) {
+    this.#files = files;
     this.#path = path;
     this.#file = file;
     this.facts = facts;
@@ -65,14 +68,14 @@ export class IndexFile {
 
   /** Opens an index file; undefined if it is absent, damaged or of another version: rebuild it. */
   static async open(files: FilePort, path: string): Promise<IndexFile | undefined> {
-    const file = await files.open(path, 'read').catch(() => undefined);
+    const file = await openIfThere(files, path);
     if (file === undefined) return undefined;
     const opened = await readHead(file);
     if (opened === undefined) {
       await file.close();
       return undefined;
     }
-    return new IndexFile(path, file, opened.facts, opened.sparse, opened.filter);
+    return new IndexFile(files, path, file, opened.facts, opened.sparse, opened.filter);
   }
 
   get blocks(): number {
@@ -124,7 +127,9 @@ export class IndexFile {
     const sound =
       read === blockBytes &&
       bytes.readUInt32LE(blockCrcAt) === crc32c(bytes.subarray(0, blockCrcAt));
-    assert(sound, `index block ${block} of ${this.#path} is damaged`);
+    // Without the file, the next start makes it anew from the journal.
+    if (!sound) await this.#files.remove(this.#path);
+    assert(sound, `block ${block} of ${this.#path} is damaged; the file was removed`);
     const rows = Math.min(rowsPerBlock, this.facts.rows - block * rowsPerBlock);
     return new IndexBlock(bytes, rows, this.facts.basePosition);
   }
@@ -214,9 +219,15 @@ export async function writeIndexFile(
   header.writeUInt32LE(headCrc(header, sparse, filter), headerBytes - 4);
   const temporary = `${folder}/${name}.tmp`;
   const file = await files.open(temporary, 'create');
-  await file.write([header, body, sparse, filter], 0);
-  await file.sync();
-  await file.close();
+  try {
+    await file.write([header, body, sparse, filter], 0);
+    await file.sync();
+  } catch (error) {
+    await files.remove(temporary);
+    throw error;
+  } finally {
+    await file.close();
+  }
   await files.rename(temporary, `${folder}/${name}`);
   await files.syncFolder(folder);
 }
@@ -245,6 +256,15 @@ function writeRow(
     sparse.writeDoubleLE(table.maxTimestamp(row), sparseAt + 12);
   } else if (table.maxTimestamp(row) > sparse.readDoubleLE(sparseAt + 12)) {
     sparse.writeDoubleLE(table.maxTimestamp(row), sparseAt + 12);
+  }
+}
+
+async function openIfThere(files: FilePort, path: string): Promise<JournalFile | undefined> {
+  try {
+    return await files.open(path, 'read');
+  } catch (error) {
+    if (isCode(error, 'ENOENT')) return undefined;
+    throw error;
   }
 }
 

@@ -45,11 +45,16 @@ export async function createLogFile(
 ): Promise<JournalFile> {
   const temporary = `${folder}/next.tmp`;
   const file = await files.open(temporary, 'create');
-  await file.write([encodeFileHeader(header)], 0);
-  await file.truncate(bytes);
-  await file.sync();
-  await files.rename(temporary, `${folder}/${fileName(header.basePosition)}`);
-  await files.syncFolder(folder);
+  try {
+    await file.write([encodeFileHeader(header)], 0);
+    await file.truncate(bytes);
+    await file.sync();
+    await files.rename(temporary, `${folder}/${fileName(header.basePosition)}`);
+    await files.syncFolder(folder);
+  } catch (error) {
+    await file.close();
+    throw error;
+  }
   return file;
 }
 

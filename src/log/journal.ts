@@ -6,12 +6,11 @@ import { BlockCache } from './block-cache.ts';
 import { ExtentIndex } from './extent-index.ts';
 import { ExtentTable } from './extent-table.ts';
 import { addExtents } from './extents.ts';
-import type { FilePort } from './file-port.ts';
+import { type FilePort, isCode } from './file-port.ts';
 import { type Entry, fileHeaderBytes, fileName, type StoredEntry } from './format.ts';
 import { type EncodedGroup, encodeGroup } from './group-encoder.ts';
 import { IndexFile, writeIndexFile } from './index-file.ts';
 import { createLogFile, type LogFile } from './journal-file.ts';
-import { isCode } from './node-files.ts';
 import { RecentBytes } from './recent-bytes.ts';
 import { indexName, type RecoveryStart, recover } from './recovery.ts';
 

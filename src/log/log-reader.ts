@@ -38,6 +38,7 @@ const coldBuffersKept = 16;
 const coldGapBytesMax = 64 * 1024;
 /** Cold reads under way at a time: journal writes share the thread pool with them. */
 const coldReadsMax = 4;
+const noBytes = Buffer.alloc(0);
 
 /** Reads stored batches: recent ones from memory as they are, older ones from disk. */
 export class LogReader {
@@ -102,15 +103,15 @@ export class LogReader {
     const runs = this.#runs(cold);
     if (runs === undefined) return undefined;
     const buffers: Buffer[] = [];
+    const targets = this.#targets(runs, buffers);
     try {
       await Promise.all(
-        runs.map(async (run) => {
-          const buffer = this.#pool.take(run.bytes);
-          buffers.push(buffer);
-          await this.#readRun(buffer, run);
+        runs.map(async (run, at) => {
+          const target = targets[at]!;
+          await this.#readRun(target, run);
           for (const { position, bytes, planIndex, index } of run.batches) {
-            const at = position - run.position;
-            pieces[planIndex]![index] = buffer.subarray(at, at + bytes);
+            const from = position - run.position;
+            pieces[planIndex]![index] = target.subarray(from, from + bytes);
           }
         }),
       );
@@ -148,6 +149,21 @@ export class LogReader {
     }
     for (const { logFile } of runs) this.#journal.hold(logFile);
     return runs;
+  }
+
+  /** Where each run is read to: many small runs share one buffer of the pool. */
+  #targets(runs: readonly Run[], buffers: Buffer[]): Buffer[] {
+    let buffer = noBytes;
+    let used = 0;
+    return runs.map(({ bytes }) => {
+      if (used + bytes > buffer.length) {
+        buffer = this.#pool.take(bytes);
+        buffers.push(buffer);
+        used = 0;
+      }
+      used += bytes;
+      return buffer.subarray(used - bytes, used);
+    });
   }
 
   async #readRun(buffer: Buffer, run: Run): Promise<void> {

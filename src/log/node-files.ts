@@ -1,6 +1,6 @@
 import fs, { constants, promises as fsp } from 'node:fs';
-import { dirname, join } from 'node:path';
-import type { FilePort, JournalFile } from './file-port.ts';
+import { dirname, resolve as resolvePath } from 'node:path';
+import { type FilePort, isCode, type JournalFile } from './file-port.ts';
 
 /** writev takes at most IOV_MAX pieces a call (1024 on Linux). */
 const piecesPerWriteMax = 1024;
@@ -27,9 +27,10 @@ export const nodeFiles: FilePort = {
     }
   },
   async makeFolder(folder) {
-    const made = await fsp.mkdir(folder, { recursive: true });
+    const whole = resolvePath(folder);
+    const made = await fsp.mkdir(whole, { recursive: true });
     if (made === undefined) return;
-    for (let path = folder; path.length >= made.length; path = dirname(path)) {
+    for (let path = whole; path.length >= made.length; path = dirname(path)) {
       await syncFolder(dirname(path));
     }
   },
@@ -42,11 +43,6 @@ export const nodeFiles: FilePort = {
   },
 };
 
-/** Does an error of the file port carry this code? */
-export function isCode(error: unknown, code: string): boolean {
-  return error instanceof Error && (error as NodeJS.ErrnoException).code === code;
-}
-
 function openDescriptor(path: string, flags: number): Promise<number> {
   return new Promise((resolve, reject) => {
     fs.open(path, flags, 0o644, (error, fd) => (error ? reject(error) : resolve(fd)));
@@ -54,7 +50,7 @@ function openDescriptor(path: string, flags: number): Promise<number> {
 }
 
 async function syncFolder(folder: string): Promise<void> {
-  const handle = await fsp.open(join(folder), 'r');
+  const handle = await fsp.open(folder, 'r');
   try {
     await handle.sync();
   } finally {

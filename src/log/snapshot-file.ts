@@ -58,6 +58,10 @@ export async function writeSnapshot(
       await file.write([image.subarray(at, at + pieceBytes)], imageAt + at);
     }
     await file.sync();
+  } catch (error) {
+    // It may be large, and the space is needed.
+    await files.remove(temporary);
+    throw error;
   } finally {
     await file.close();
   }

@@ -1,6 +1,5 @@
 import type { Clock } from '../core/clock.ts';
-import type { FilePort, JournalFile } from '../log/file-port.ts';
-import { isCode } from '../log/node-files.ts';
+import { type FilePort, isCode, type JournalFile } from '../log/file-port.ts';
 
 export interface DiskGuardOptions {
   /** Writes that grow the log are refused while less than this is free. */

@@ -2,11 +2,10 @@ import { assert } from '../core/assert.ts';
 import type { Clock } from '../core/clock.ts';
 import { BrokerError } from '../core/errors.ts';
 import type { Random } from '../core/random.ts';
-import type { FilePort } from '../log/file-port.ts';
+import { type FilePort, isCode } from '../log/file-port.ts';
 import type { Entry, StoredEntry } from '../log/format.ts';
 import { entryBytesBound } from '../log/group-encoder.ts';
 import { Journal } from '../log/journal.ts';
-import { isCode } from '../log/node-files.ts';
 import { keepNewestSnapshot, readSnapshot, writeSnapshot } from '../log/snapshot-file.ts';
 import { Raft, Role } from '../raft/raft.ts';
 import { decodeHardState, encodeHardState } from '../state/commands.ts';
@@ -218,7 +217,7 @@ export class Replica {
     this.disk.stop();
     await this.#running;
     await this.#housekeeping;
-    if (this.journal.markIsDue) await this.journal.append([]);
+    if (this.journal.markIsDue) await this.#mark();
     await this.journal.close();
   }
 
@@ -233,14 +232,18 @@ export class Replica {
     const { hardState } = this.#raft.takeReady();
     assert(hardState !== undefined, 'a campaign begins with a vote');
     const meta = encodeHardState(hardState);
-    await this.journal.append([entryOf({ type: EntryType.hardState, meta }, hardState.term, 0)]);
+    const vote = entryOf({ type: EntryType.hardState, meta }, hardState.term, 0);
+    if ((await this.#persist([vote])) === undefined) throw diskFull(this.#options.folder);
     // Whatever `sync` says: a term that was forgotten could come back with other entries.
     await this.journal.flush();
     this.#raft.hardStatePersisted(hardState.term);
     const { noop } = this.#raft.takeReady();
     assert(noop !== undefined, 'a leader begins with an entry of its own term');
-    const { type, meta: noMeta } = { type: EntryType.noop, meta: Buffer.alloc(0) };
-    this.#enqueue({ type, meta: noMeta }, noop.term, noop.index, undefined);
+    const command = { type: EntryType.noop, meta: Buffer.alloc(0) };
+    const outcome = await new Promise<Outcome>((resolve) => {
+      this.#enqueue(command, noop.term, noop.index, resolve);
+    });
+    if (outcome === 'disk-full') throw diskFull(this.#options.folder);
     await this.settled();
   }
 
@@ -275,7 +278,7 @@ export class Replica {
   async #run(): Promise<void> {
     while (this.#queue.length > 0) {
       const group = this.#takeGroup();
-      const stored = await this.#persist(group);
+      const stored = await this.#persist(group.map((pending) => pending.entry));
       if (stored === undefined) {
         this.#dropPlans(group);
         continue;
@@ -305,13 +308,12 @@ export class Replica {
   }
 
   /** Undefined when the disk is full, even after the reserve was given up. */
-  async #persist(group: readonly Pending[]): Promise<readonly StoredEntry[] | undefined> {
-    const entries = group.map((pending) => pending.entry);
+  async #persist(entries: readonly Entry[]): Promise<readonly StoredEntry[] | undefined> {
     for (;;) {
       try {
         return await this.journal.append(entries);
       } catch (error) {
-        if (!(error instanceof BrokerError) || error.code !== 'DISK_FULL') throw error;
+        if (!isDiskFull(error)) throw error;
         if (!(await this.disk.release())) return undefined;
       }
     }
@@ -353,25 +355,24 @@ export class Replica {
     this.#cancelIdle = this.#options.clock.after(idleMarkMs, () => {
       this.#cancelIdle = undefined;
       if (this.#stopped || this.#running !== undefined || !this.journal.markIsDue) return;
-      this.#running = this.journal.append([]).then(
+      this.#running = this.#mark().then(
         () => {
           this.#running = undefined;
           if (this.#queue.length > 0) this.#wake();
           else this.#becomeIdle();
         },
-        (error: unknown) => this.#markFailed(error),
+        (error: unknown) => this.#options.onFatal(error),
       );
     });
   }
 
-  /** A mark that finds no space is left out: the next group carries one anyway. */
-  #markFailed(error: unknown): void {
-    if (!(error instanceof BrokerError) || error.code !== 'DISK_FULL') {
-      this.#options.onFatal(error);
-      return;
+  /** Writes a sync mark. If there is no space for it, the next group carries one anyway. */
+  async #mark(): Promise<void> {
+    try {
+      await this.journal.append([]);
+    } catch (error) {
+      if (!isDiskFull(error)) throw error;
     }
-    this.#running = undefined;
-    if (this.#queue.length > 0) this.#wake();
   }
 
   /** Seals, snapshots and removes files in the background, one job at a time. */
@@ -429,6 +430,8 @@ export class Replica {
       term: this.state.appliedTerm,
       hardState: encodeHardState(this.#raft.hardState),
     };
+    // The same one once more would only push the older one out.
+    if (facts.position === this.#snapshotPositions[1]) return;
     const writer = this.state.beginImage();
     while (writer.writeSlice()) await new Promise<void>((resolve) => clock.soon(resolve));
     this.state.endImage();
@@ -446,6 +449,14 @@ export class Replica {
 
 function mayFreeFiles(entryType: number): boolean {
   return entryType === EntryType.topicDeleted || entryType === EntryType.logStartsMoved;
+}
+
+function isDiskFull(error: unknown): boolean {
+  return error instanceof BrokerError && error.code === 'DISK_FULL';
+}
+
+function diskFull(folder: string): BrokerError {
+  return new BrokerError('DISK_FULL', `no space left to start with ${folder}`, { folder });
 }
 
 const noHardState = { term: 0, votedFor: null };
