@@ -63,9 +63,12 @@ export function invalidSettings(problems: readonly string[]): BrokerError {
 }
 
 function wrongIn({ given }: Source): string[] {
-  const byName = new Map(given.map((entry) => [entry.name, entry]));
   const values = Object.fromEntries(given.map(({ name, value }) => [name, value]));
-  return wrongValues(values).map((wrong) => problemText(wrong, byName.get(wrong.name)!));
+  const wrong = new Map(wrongValues(values).map((found) => [found.name, found]));
+  return given.flatMap((entry) => {
+    const found = wrong.get(entry.name);
+    return found === undefined ? [] : [problemText(found, entry)];
+  });
 }
 
 function problemText({ name, kind }: WrongValue, { value, where }: Given): string {
