@@ -153,7 +153,7 @@ export class LogReader {
 
   /** Where each run is read to: many small runs share one buffer of the pool. */
   #targets(runs: readonly Run[], buffers: Buffer[]): Buffer[] {
-    let buffer = noBytes;
+    let buffer: Buffer = noBytes;
     let used = 0;
     return runs.map(({ bytes }) => {
       if (used + bytes > buffer.length) {
