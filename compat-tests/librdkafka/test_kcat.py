@@ -44,7 +44,8 @@ def test_codec(bootstrap, new_topic, codec):
 def test_acks(bootstrap, new_topic, acks):
     topic = new_topic()
     kcat.produce(bootstrap, topic, "-X", f"acks={acks}", stdin=NUMBERS)
-    assert kcat.consume(bootstrap, topic, "-c", 100) == NUMBERS
+    # Without acknowledgements the records may still be on their way to the log.
+    until(lambda: kcat.consume(bootstrap, topic, "-c", 100) == NUMBERS, "all records")
 
 
 def test_idempotence(bootstrap, new_topic):
