@@ -12,7 +12,7 @@ import { assignmentError } from './assignments.ts';
 import type { Broker } from './broker.ts';
 import { topicConfigEntries } from './config-entries.ts';
 import { defineHandler } from './handler.ts';
-import { outcomeError, type Refusal } from './refusal.ts';
+import { outcomeError, type Refusal, refuse } from './refusal.ts';
 import { topicNameError } from './topic-names.ts';
 
 type TopicResult = CreateTopicsResponseInput['topics'][number];
@@ -155,10 +155,7 @@ function judgeName(name: string, broker: Broker): Refusal | undefined {
   }
   const why = topicNameError(name);
   if (why !== undefined) {
-    return {
-      errorCode: ErrorCode.INVALID_TOPIC_EXCEPTION,
-      errorMessage: `Topic name is invalid: ${why}`,
-    };
+    return refuse(ErrorCode.INVALID_TOPIC_EXCEPTION, `Topic name is invalid: ${why}`);
   }
   if (broker.topics.byName(name) !== undefined) {
     return {
@@ -185,15 +182,13 @@ function judgeConfigs({ configs }: AskedTopic): Pick<NewTopic, 'configs'> | Refu
     else given.set(name, value);
   }
   if (nulls.length > 0) {
-    return {
-      errorCode: ErrorCode.INVALID_CONFIG,
-      errorMessage: `Null value not supported for topic configs: ${nulls.join(',')}`,
-    };
+    return refuse(
+      ErrorCode.INVALID_CONFIG,
+      `Null value not supported for topic configs: ${nulls.join(',')}`,
+    );
   }
   const valid = validateTopicConfigs(given);
-  return 'error' in valid
-    ? { errorCode: ErrorCode.INVALID_CONFIG, errorMessage: valid.error }
-    : valid;
+  return 'error' in valid ? refuse(ErrorCode.INVALID_CONFIG, valid.error) : valid;
 }
 
 function judgeShape(topic: AskedTopic, broker: Broker): Refusal | undefined {

@@ -16,7 +16,7 @@ import {
   topicConfigEntries,
 } from './config-entries.ts';
 import { defineHandler } from './handler.ts';
-import type { Refusal } from './refusal.ts';
+import { type Refusal, refuse } from './refusal.ts';
 import { topicNameError } from './topic-names.ts';
 
 type Result = DescribeConfigsResponseInput['results'][number];
@@ -86,10 +86,7 @@ function entriesOf(
 function topicEntries(name: string, broker: Broker): readonly ConfigEntry[] | Refusal {
   const why = topicNameError(name);
   if (why !== undefined) {
-    return {
-      errorCode: ErrorCode.INVALID_TOPIC_EXCEPTION,
-      errorMessage: `Topic name is invalid: ${why}`,
-    };
+    return refuse(ErrorCode.INVALID_TOPIC_EXCEPTION, `Topic name is invalid: ${why}`);
   }
   const topic = broker.topics.byName(name);
   if (topic !== undefined) return topicConfigEntries(topic.configs, broker);
@@ -103,10 +100,10 @@ function topicEntries(name: string, broker: Broker): readonly ConfigEntry[] | Re
 function brokerEntries(name: string, broker: Broker): readonly ConfigEntry[] | Refusal {
   if (name === '') return dynamicDefaultEntries(broker);
   if (name === String(broker.nodeId)) return brokerConfigEntries(broker);
-  return {
-    errorCode: ErrorCode.INVALID_REQUEST,
-    errorMessage: /^[+-]?\d+$/.test(name)
+  return refuse(
+    ErrorCode.INVALID_REQUEST,
+    /^[+-]?\d+$/.test(name)
       ? `Unexpected broker id, expected ${broker.nodeId} or empty string, but received ${name}`
       : `Broker id must be an integer, but it is: ${name}`,
-  };
+  );
 }

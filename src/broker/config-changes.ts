@@ -4,7 +4,7 @@ import { topicConfigs, validateTopicConfigs } from '../config/topic-configs.ts';
 import { ErrorCode } from '../protocol/error-codes.ts';
 import { ConfigResource } from '../state/commands.ts';
 import type { Broker } from './broker.ts';
-import { outcomeError, type Refusal } from './refusal.ts';
+import { outcomeError, type Refusal, refuse } from './refusal.ts';
 import { topicNameError } from './topic-names.ts';
 
 /** As IncrementalAlterConfigs numbers them (AlterConfigOp.OpType). */
@@ -90,10 +90,7 @@ export class ConfigChanges {
     if (resourceName === '') return invalidRequest('Default topic resources are not allowed.');
     const why = topicNameError(resourceName);
     if (why !== undefined) {
-      return {
-        errorCode: ErrorCode.INVALID_TOPIC_EXCEPTION,
-        errorMessage: `Topic name is invalid: ${why}`,
-      };
+      return refuse(ErrorCode.INVALID_TOPIC_EXCEPTION, `Topic name is invalid: ${why}`);
     }
     const topic = this.#broker.topics.byName(resourceName);
     const before = topic?.configs ?? new Map<string, string>();
@@ -228,10 +225,10 @@ function difference(
   return changes;
 }
 
-function invalidRequest(errorMessage: string): Refusal {
-  return { errorCode: ErrorCode.INVALID_REQUEST, errorMessage };
+function invalidRequest(message: string): Refusal {
+  return refuse(ErrorCode.INVALID_REQUEST, message);
 }
 
-function invalidConfig(errorMessage: string): Refusal {
-  return { errorCode: ErrorCode.INVALID_CONFIG, errorMessage };
+function invalidConfig(message: string): Refusal {
+  return refuse(ErrorCode.INVALID_CONFIG, message);
 }

@@ -1,3 +1,4 @@
+import { clipped } from '../core/clipped.ts';
 import { ErrorCode } from '../protocol/error-codes.ts';
 import type { Outcome } from '../replica/replica.ts';
 
@@ -5,6 +6,11 @@ import type { Outcome } from '../replica/replica.ts';
 export interface Refusal {
   readonly errorCode: ErrorCode;
   readonly errorMessage: string | null;
+}
+
+/** A refusal whose message quotes the request. */
+export function refuse(errorCode: ErrorCode, message: string): Refusal {
+  return { errorCode, errorMessage: clipped(message) };
 }
 
 /** What a client is told when an entry of the controller's kind did not come about. */

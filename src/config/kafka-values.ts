@@ -50,7 +50,7 @@ export function parseValue(name: string, given: string, rule: ValueRule): Parsed
 }
 
 export function splitList(text: string): string[] {
-  return text === '' ? [] : text.split(/\s*,\s*/);
+  return text === '' ? [] : text.split(',').map((part) => part.trim());
 }
 
 /** The one way in which a value is written; undefined if the text is none of the type. */
@@ -65,7 +65,7 @@ function canonical(trimmed: string, type: KafkaType): string | undefined {
     case 'LONG':
       return canonicalInteger(trimmed, 64);
     case 'DOUBLE':
-      return /^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$/.test(trimmed)
+      return /^[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?$/.test(trimmed)
         ? doubleText(Number(trimmed))
         : undefined;
     case 'STRING':

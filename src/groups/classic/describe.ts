@@ -1,3 +1,4 @@
+import { clipped } from '../../core/clipped.ts';
 import { ErrorCode } from '../../protocol/error-codes.ts';
 import type { ClassicGroup } from './group.ts';
 import { emptyBuffer } from './member.ts';
@@ -37,7 +38,7 @@ function describeUnknown(groupId: string, apiVersion: number): DescribedGroup {
   const isError = apiVersion >= groupIdNotFoundSince;
   return {
     errorCode: isError ? ErrorCode.GROUP_ID_NOT_FOUND : ErrorCode.NONE,
-    errorMessage: isError ? `Group ${groupId} not found.` : null,
+    errorMessage: isError ? clipped(`Group ${groupId} not found.`) : null,
     groupId,
     groupState: ClassicState.dead,
     protocolType: '',
