@@ -34,6 +34,7 @@ export async function startWorld(t: TestContext, settings: Partial<Settings> = {
       return client;
     },
     async finish() {
+      assert.deepEqual(log.errors, []);
       await good.stop();
       for (const client of raw) client.close();
       assert.deepEqual(log.errors, []);

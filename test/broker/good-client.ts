@@ -17,9 +17,10 @@ import {
 import { batchOf, fetchFrom, produceTo, recordsOf } from './records.ts';
 import type { TestClient, TestNode } from './support.ts';
 
-/** Nobody else names them. */
-const topic = 'good-topic';
-const groupId = 'good-group';
+/** Nobody else names what begins so. */
+export const goodPrefix = 'good-';
+const topic = `${goodPrefix}topic`;
+const groupId = `${goodPrefix}group`;
 
 export class GoodClient {
   readonly #producer: TestClient;
