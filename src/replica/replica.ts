@@ -215,7 +215,8 @@ export class Replica {
     this.#cancelIdle?.();
     this.#cancelRemoval?.();
     this.disk.stop();
-    await this.#running;
+    // One write may be followed by another, of what was proposed meanwhile.
+    while (this.#running !== undefined) await this.#running;
     await this.#housekeeping;
     if (this.journal.markIsDue) await this.#mark();
     await this.journal.close();
