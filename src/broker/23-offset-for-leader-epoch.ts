@@ -6,6 +6,7 @@ import {
   offsetForLeaderEpochResponse,
 } from '../protocol/schema/23-offset-for-leader-epoch.ts';
 import type { Replica } from '../replica/replica.ts';
+import { leaderEpochOf } from '../state/leader-epoch.ts';
 import type { Broker } from './broker.ts';
 import { defineHandler } from './handler.ts';
 
@@ -60,14 +61,14 @@ interface EpochEnd {
 
 /**
  * The largest epoch that is not above the one asked for, and where it ended in this partition
- * (KIP-101; Kafka's LeaderEpochFileCache.endOffsetFor). Epochs are terms, and the same for all
+ * (KIP-101; Kafka's LeaderEpochFileCache.endOffsetFor). Epochs are the same for all
  * partitions.
  */
 async function endOfEpoch(replica: Replica, partition: number, asked: number): Promise<EpochEnd> {
   const { terms, topics } = replica.state;
-  const latest = terms.at(-1) ?? undefinedEpoch;
+  const latest = replica.leaderEpoch;
   if (asked < 0 || asked > latest) return { epoch: undefinedEpoch, endOffset: -1 };
-  const epoch = terms.findLast((term) => term <= asked) ?? asked;
+  const epoch = terms.map(leaderEpochOf).findLast((each) => each <= asked) ?? asked;
   // Nothing is awaited before these are read: the partition is there.
   let endOffset = topics.partitions.end(partition);
   if (asked === latest) return { epoch, endOffset };

@@ -25,6 +25,7 @@ import { deleteGroups } from './42-delete-groups.ts';
 import { incrementalAlterConfigs } from './44-incremental-alter-configs.ts';
 import { offsetDelete } from './47-offset-delete.ts';
 import { describeCluster } from './60-describe-cluster.ts';
+import { describeProducers } from './61-describe-producers.ts';
 import { listConfigResources } from './74-list-config-resources.ts';
 import { describeTopicPartitions } from './75-describe-topic-partitions.ts';
 import type { Handler } from './handler.ts';
@@ -59,6 +60,7 @@ export const handlers: ReadonlyMap<number, Handler> = new Map(
     incrementalAlterConfigs,
     offsetDelete,
     describeCluster,
+    describeProducers,
     listConfigResources,
     describeTopicPartitions,
   ].map((handler) => [handler.apiKey, handler]),

@@ -10,6 +10,7 @@ import { keepNewestSnapshot, readSnapshot, writeSnapshot } from '../log/snapshot
 import { Raft, Role } from '../raft/raft.ts';
 import { decodeHardState, encodeHardState } from '../state/commands.ts';
 import { EntryType, entryVersion } from '../state/entry-types.ts';
+import { leaderEpochOf } from '../state/leader-epoch.ts';
 import { StateMachine } from '../state/state-machine.ts';
 import { DiskGuard, type DiskGuardOptions } from './disk-guard.ts';
 import { FileReaper } from './file-reaper.ts';
@@ -166,9 +167,9 @@ export class Replica {
     return { replica, cutBytes };
   }
 
-  /** Kafka's leader epoch of every partition: the term of this leader. */
+  /** Kafka's leader epoch of every partition. */
   get leaderEpoch(): number {
-    return this.#raft.term;
+    return leaderEpochOf(this.#raft.term);
   }
 
   get isLeader(): boolean {
