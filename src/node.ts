@@ -86,6 +86,7 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
       const closed = server.shutdown(shutdownMs);
       broker.finishParked();
       await closed;
+      await broker.stopJobs();
       await replica.stop();
     },
   };
