@@ -1,0 +1,151 @@
+import type { Clock } from '../../src/core/clock.ts';
+import { codecs } from '../../src/core/codecs.ts';
+import { seededRandom } from '../../src/core/random.ts';
+import type { FilePort } from '../../src/log/file-port.ts';
+import type { Entry, StoredEntry } from '../../src/log/format.ts';
+import { Journal, type JournalOptions } from '../../src/log/journal.ts';
+import type { RecoveryStart } from '../../src/log/recovery.ts';
+import { buildBatch } from '../../src/protocol/records/build.ts';
+import { encodeBatches } from '../../src/state/commands.ts';
+import { EntryType } from '../../src/state/entry-types.ts';
+import { SimDisk } from '../sim/sim-files.ts';
+
+export const folder = 'data/journal';
+export const noStart: RecoveryStart = { position: 0, index: 0, term: 0 };
+
+/** Time stands still, and `soon` is the real one. */
+export const stillClock: Clock = {
+  monotonicMs: () => 0,
+  wallMs: () => 1_700_000_000_000,
+  after: () => () => undefined,
+  soon: (callback) => void setImmediate(callback),
+};
+
+export function newDisk(): SimDisk {
+  return new SimDisk({ random: seededRandom(1) });
+}
+
+export interface Opened {
+  readonly journal: Journal;
+  readonly cutBytes: number;
+  /** Copies of what recovery found beyond the start. */
+  readonly found: Entry[];
+  readonly fatal: unknown[];
+}
+
+export async function openJournal(
+  files: FilePort,
+  options: Partial<JournalOptions> = {},
+): Promise<Opened> {
+  const found: Entry[] = [];
+  const fatal: unknown[] = [];
+  const { journal, cutBytes } = await Journal.open({
+    files,
+    folder,
+    clock: stillClock,
+    random: seededRandom(7),
+    start: noStart,
+    onEntry: (entry) => found.push(copyOf(entry)),
+    sync: 'always',
+    syncIntervalMs: 50,
+    fileBytesMax: 64 * 1024,
+    fileExtentsMax: 1000,
+    recentBytesMax: 64 * 1024,
+    indexCacheBytesMax: 64 * 1024,
+    onFatal: (error) => fatal.push(error),
+    ...options,
+  });
+  return { journal, cutBytes, found, fatal };
+}
+
+/** Recovered buffers do not outlive the call that hands them over. */
+function copyOf(entry: StoredEntry): Entry {
+  const { type, version, tenant, term, index } = entry;
+  const batches = entry.batches.map((batch) => Buffer.from(batch));
+  const partitions = [...entry.partitions];
+  return { type, version, tenant, term, index, meta: Buffer.from(entry.meta), batches, partitions };
+}
+
+export function plainEntry(index: number, meta: Buffer, type: EntryType = EntryType.groupStored) {
+  const entry: Entry = {
+    type,
+    version: 1,
+    tenant: 0,
+    term: 1,
+    index,
+    meta,
+    batches: [],
+    partitions: [],
+  };
+  return entry;
+}
+
+export interface BatchPlace {
+  readonly partition: number;
+  readonly baseOffset: number;
+  readonly valueBytes?: number;
+  readonly value?: Buffer;
+  readonly records?: number;
+  readonly timestamp?: number;
+  readonly leaderEpoch?: number;
+}
+
+export function batchEntry(index: number, places: readonly BatchPlace[]): Entry {
+  const batches = places.map((place) =>
+    buildBatch(
+      {
+        records: Array.from({ length: place.records ?? 1 }, () => ({
+          key: null,
+          value: place.value ?? Buffer.alloc(place.valueBytes ?? 40, index),
+          timestamp: place.timestamp ?? 1000 + index,
+        })),
+        baseOffset: place.baseOffset,
+        leaderEpoch: place.leaderEpoch ?? 1,
+      },
+      codecs,
+    ),
+  );
+  return {
+    ...plainEntry(index, encodeBatches(0), EntryType.batches),
+    batches,
+    partitions: places.map((place) => place.partition),
+  };
+}
+
+/** Appends each as a group of its own, applies it, and answers where the groups begin. */
+export async function appendGroups(
+  journal: Journal,
+  groups: readonly (readonly Entry[])[],
+): Promise<number[]> {
+  const starts: number[] = [];
+  for (const entries of groups) {
+    const before = journal.logFiles.length;
+    let start = journal.end;
+    const stored = await journal.append(entries);
+    if (journal.logFiles.length > before) start = journal.logFiles.at(-1)!.header.basePosition + 64;
+    starts.push(start);
+    for (const entry of stored) journal.apply(entry);
+  }
+  return starts;
+}
+
+/** A partition's extents as the index lists them. */
+export async function extentsOf(journal: Journal, partition: number) {
+  const extents: { baseOffset: number; count: number; position: number; bytes: number }[] = [];
+  await journal.extents.walkLoading(
+    { partition, start: { offset: 0 } },
+    (baseOffset, count, _maxTimestamp, _leaderEpoch, position, bytes) => {
+      extents.push({ baseOffset, count, position, bytes });
+      return true;
+    },
+  );
+  return extents;
+}
+
+export async function readBytes(journal: Journal, position: number, bytes: number) {
+  const logFile = journal.fileAt(position)!;
+  const target = Buffer.alloc(bytes);
+  journal.hold(logFile);
+  await journal.readInto(logFile, target, { position, bytes });
+  return target;
+}
