@@ -18,9 +18,8 @@ const int32Min = -(2 ** 31);
 const int64Max = 2n ** 63n - 1n;
 const longestText = 'x'.repeat(0x7fff);
 
-const topicNames = ['t0', 't1', 't2', 't.3', 't_3', '', '.', '..', 'é', '__consumer_offsets'];
-const oddNames = ['a'.repeat(249), 'a'.repeat(250), longestText, '__cluster_metadata', 'a b', '0'];
-const groupNames = ['g0', 'g1', 'g2', '', 'é', longestText];
+const oddTopics = ['', '.', '..', 'é', 'a'.repeat(249), 'a'.repeat(250), 'a b', '0', longestText];
+const metadataTopics = ['__consumer_offsets', '__cluster_metadata'];
 const configNames = [
   'retention.ms',
   'max.message.bytes',
@@ -31,21 +30,41 @@ const configNames = [
   'cleanup.policy',
   'segment.bytes',
   'leader.replication.throttled.replicas',
-  'no.such.config',
-  longestText,
 ];
-const configValues = ['', '-1', '0', '1', '9223372036854775807', 'gzip', 'LogAppendTime', 'delete'];
-const oddValues = ['abc', '1e3', '99999999999999999999', 'producer', longestText];
+const configValues = ['-1', '0', '1', '9223372036854775807', 'gzip', 'LogAppendTime', 'delete'];
 
-/** By the name of the field; the first that fits. */
-const textsOfField: readonly [RegExp, readonly string[]][] = [
-  [/group(s|Id|sNames)?$|^key$|coordinatorKeys/i, groupNames],
-  [/protocolType|types/i, ['consumer', 'connect', 'classic', '']],
-  [/configs.*\/name$|configurationKeys/, configNames],
-  [/configs.*\/value$/, [...configValues, ...oddValues]],
-  [/protocol/i, ['range', 'roundrobin', '']],
-  [/resourceName/, [...topicNames, '0', '1', '-', longestText]],
-  [/topic|name/i, [...topicNames, ...topicNames, ...oddNames]],
+/** What a text stands for, by its path; the first that fits. */
+interface Texts {
+  readonly path: RegExp;
+  readonly usual: readonly string[];
+  readonly odd: readonly string[];
+}
+const textsOfField: readonly Texts[] = [
+  {
+    path: /group(s|Id|sNames)?$|key$|coordinatorKeys/i,
+    usual: ['g0', 'g0', 'g1'],
+    odd: ['', 'é', longestText],
+  },
+  { path: /instance/i, usual: ['i0', 'i1'], odd: ['', longestText] },
+  { path: /member/i, usual: [''], odd: ['m', longestText] },
+  { path: /protocolType|types/i, usual: ['consumer'], odd: ['connect', 'classic', ''] },
+  { path: /protocol/i, usual: ['range'], odd: ['roundrobin', ''] },
+  {
+    path: /configs.*\/name$|configurationKeys/,
+    usual: configNames,
+    odd: ['no.such.config', '', longestText],
+  },
+  {
+    path: /configs.*\/value$/,
+    usual: configValues,
+    odd: ['', 'abc', '1e3', '99999999999999999999', longestText],
+  },
+  { path: /resourceName/, usual: ['t0', 't1', ''], odd: ['0', '1', '-', ...oddTopics] },
+  {
+    path: /topic|name/i,
+    usual: ['t0', 't0', 't1', 't2', 't.3', 't_3'],
+    odd: [...oddTopics, ...metadataTopics],
+  },
 ];
 const numbersOfField: readonly [RegExp, readonly number[]][] = [
   [/(numPartitions|count)$/i, [-1, 0, 1, 2, 3, 5, 10_001]],
@@ -64,7 +83,8 @@ function isGood(value: unknown): boolean {
   return typeof value === 'string' && value.startsWith(goodPrefix);
 }
 
-/** Values from answers, which a request may quote. */
+/** Values from answers, which a request may quote; of each field the last few. */
+const seenMax = 3;
 type Quotable = string | number;
 
 export class PlausibleValues {
@@ -98,8 +118,8 @@ export class PlausibleValues {
     const seen = this.#seen.get(name) ?? [];
     this.#seen.set(name, seen);
     if (seen.includes(value)) return;
-    if (seen.length < 8) seen.push(value);
-    else seen[this.#below(8)] = value;
+    seen.push(value);
+    if (seen.length > seenMax) seen.shift();
   }
 
   #struct(fields: Fields, version: number, path: string): Struct {
@@ -112,7 +132,7 @@ export class PlausibleValues {
   }
 
   #field(field: Field, version: number, path: string): unknown {
-    if (isNullable(field, version) && this.#chance(20)) return null;
+    if (isNullable(field, version) && this.#chance(/instance/i.test(path) ? 70 : 20)) return null;
     if (field.default !== undefined && field.default !== null && this.#chance(20)) {
       return field.default;
     }
@@ -153,13 +173,15 @@ export class PlausibleValues {
       const quoted = this.#of(seen);
       if (typeof quoted === 'string') return quoted;
     }
-    const known = textsOfField.find(([pattern]) => pattern.test(path));
-    if (known !== undefined && this.#chance(95)) return this.#of(known[1]);
+    const known = textsOfField.find((texts) => texts.path.test(path));
+    if (known !== undefined && this.#chance(97)) {
+      return this.#of(this.#chance(85) ? known.usual : known.odd);
+    }
     return this.#of(['', 'x', 'client', 'é😀', '\u0000', longestText]);
   }
 
   #number(type: ScalarType, path: string, seen: readonly Quotable[] | undefined): unknown {
-    if (this.#chance(8)) return this.#of(extremes[type] ?? [0]);
+    if (this.#chance(4)) return this.#of(extremes[type] ?? [0]);
     if (seen !== undefined && this.#chance(60)) {
       const quoted = this.#of(seen);
       if (typeof quoted === 'number') return quoted;

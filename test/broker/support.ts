@@ -50,7 +50,7 @@ export class TestClock implements Clock {
   }
 
   wallMs(): number {
-    return systemClock.wallMs() + this.#addedMs + this.#wallAddedMs;
+    return Math.floor(systemClock.wallMs() + this.#addedMs + this.#wallAddedMs);
   }
 
   soon(callback: () => void): void {
