@@ -98,7 +98,7 @@ function addRequested(
       const key = keyOf(topicName, topicId, index);
       let partition = partitions.get(key);
       if (partition === undefined) {
-        partition = new FetchPartition(topicName, topicId, index, stored);
+        partition = new FetchPartition(partitions, topicName, topicId, index, stored);
         partitions.add(key, partition);
       } else partitions.markReady(partition);
       if (partition.partition !== stored) partitions.rebind(partition, stored);

@@ -1,7 +1,10 @@
 import type { AppendWaiter, FetchWaiters, Registration } from './fetch-waiters.ts';
 
-/** One partition that a client fetches, as it last asked for it. */
-export class FetchPartition {
+/**
+ * One partition that a client fetches, as it last asked for it. There may be 100,000 of them in a
+ * session, so it is its own registration for news.
+ */
+export class FetchPartition implements Registration {
   readonly topicName: string;
   /** 32 hex digits; zero below version 13. */
   readonly topicId: string;
@@ -16,13 +19,26 @@ export class FetchPartition {
   sentHighWatermark = -1;
   sentLogStart = -1;
   sentError = 0;
-  registration: Registration | undefined;
+  /** The fetch or session that it belongs to. */
+  readonly waiter: FetchPartitions;
+  isRegistered = false;
 
-  constructor(topicName: string, topicId: string, index: number, partition: number) {
+  constructor(
+    waiter: FetchPartitions,
+    topicName: string,
+    topicId: string,
+    index: number,
+    partition: number,
+  ) {
+    this.waiter = waiter;
     this.topicName = topicName;
     this.topicId = topicId;
     this.index = index;
     this.partition = partition;
+  }
+
+  onNews(): void {
+    this.waiter.markReady(this);
   }
 }
 
@@ -58,8 +74,16 @@ export class FetchPartitions implements AppendWaiter {
     return this.#byKey.values();
   }
 
-  ready(): readonly FetchPartition[] {
-    return [...this.#ready];
+  /**
+   * Those that were ready at the time of the first step, in turn. Not a copy: a look that ends with
+   * a full answer takes a few hundred steps through what may be 100,000.
+   */
+  *ready(): Generator<FetchPartition> {
+    let left = this.#ready.size;
+    for (const partition of this.#ready) {
+      if (left-- === 0) return;
+      yield partition;
+    }
   }
 
   add(key: string, partition: FetchPartition): void {
@@ -122,13 +146,13 @@ export class FetchPartitions implements AppendWaiter {
 
   #register(partition: FetchPartition): void {
     if (partition.partition < 0) return;
-    partition.registration = { waiter: this, onNews: () => this.#ready.add(partition) };
-    this.#waiters.add(partition.partition, partition.registration);
+    partition.isRegistered = true;
+    this.#waiters.add(partition.partition, partition);
   }
 
   #unregister(partition: FetchPartition): void {
-    if (partition.registration === undefined) return;
-    this.#waiters.remove(partition.partition, partition.registration);
-    partition.registration = undefined;
+    if (!partition.isRegistered) return;
+    this.#waiters.remove(partition.partition, partition);
+    partition.isRegistered = false;
   }
 }

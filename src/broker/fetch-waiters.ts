@@ -13,7 +13,8 @@ export interface AppendWaiter {
 
 /** Who waits for which partition: parked fetches and fetch sessions. */
 export class FetchWaiters {
-  readonly #byPartition = new Map<number, Set<Registration>>();
+  /** One registration as it is: most partitions have a single reader, and a set costs 200 bytes. */
+  readonly #byPartition = new Map<number, Registration | Set<Registration>>();
   readonly #touched = new Set<AppendWaiter>();
 
   constructor(replica: Replica) {
@@ -26,14 +27,18 @@ export class FetchWaiters {
 
   add(partition: number, registration: Registration): void {
     const waiting = this.#byPartition.get(partition);
-    if (waiting === undefined) this.#byPartition.set(partition, new Set([registration]));
-    else waiting.add(registration);
+    if (waiting === undefined) this.#byPartition.set(partition, registration);
+    else if (waiting instanceof Set) waiting.add(registration);
+    else this.#byPartition.set(partition, new Set([waiting, registration]));
   }
 
   remove(partition: number, registration: Registration): void {
     const waiting = this.#byPartition.get(partition);
-    waiting?.delete(registration);
-    if (waiting?.size === 0) this.#byPartition.delete(partition);
+    if (waiting instanceof Set) {
+      waiting.delete(registration);
+      if (waiting.size > 0) return;
+    } else if (waiting !== registration) return;
+    this.#byPartition.delete(partition);
   }
 
   #onApplied(entry: StoredEntry): void {
@@ -53,11 +58,14 @@ export class FetchWaiters {
   #touch(partition: number, bytes: number): void {
     const waiting = this.#byPartition.get(partition);
     if (waiting === undefined) return;
-    for (const { waiter, onNews } of waiting) {
-      onNews();
-      waiter.onAppended(bytes);
-      this.#touched.add(waiter);
-    }
+    if (waiting instanceof Set) for (const registration of waiting) this.#tell(registration, bytes);
+    else this.#tell(waiting, bytes);
+  }
+
+  #tell(registration: Registration, bytes: number): void {
+    registration.onNews();
+    registration.waiter.onAppended(bytes);
+    this.#touched.add(registration.waiter);
   }
 
   #onGroupApplied(): void {
@@ -72,5 +80,5 @@ export class FetchWaiters {
 export interface Registration {
   readonly waiter: AppendWaiter;
   /** Marks the partition as worth a look. */
-  readonly onNews: () => void;
+  onNews(): void;
 }
