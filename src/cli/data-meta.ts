@@ -33,7 +33,8 @@ export async function openDataMeta(
   }
   const meta = parseMeta(folder, await readMeta(files, folder));
   if (meta.nodeId !== nodeId) {
-    const message = `node.id is ${nodeId}, but the data folder ${folder} belongs to node ${meta.nodeId}`;
+    const owner = `the data folder ${folder} belongs to node ${meta.nodeId}`;
+    const message = `node.id is ${nodeId}, but ${owner}`;
     throw new BrokerError('CONFIG_INVALID', message, { folder, nodeId, storedNodeId: meta.nodeId });
   }
   return meta;
@@ -76,7 +77,8 @@ function parseMeta(folder: string, text: string): DataMeta {
   }
   const { version, nodeId, directoryId } = parsed as Record<string, unknown>;
   if (typeof version === 'number' && version > dataVersion) {
-    const message = `the data folder ${folder} has version ${version}; this Keylane knows ${dataVersion}`;
+    const known = `this Keylane knows ${dataVersion}`;
+    const message = `the data folder ${folder} has version ${version}; ${known}`;
     throw new BrokerError('JOURNAL_VERSION_UNKNOWN', message, { folder, version });
   }
   const isWhole =

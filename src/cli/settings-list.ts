@@ -1,4 +1,5 @@
-import { environmentName, settingNames } from '../config/names.ts';
+import { settingNames } from '../config/broker-configs.ts';
+import { environmentName } from '../config/names.ts';
 import { allowedWords } from '../config/schema.ts';
 import { settingsTable } from '../config/settings.ts';
 

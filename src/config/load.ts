@@ -1,6 +1,7 @@
 import { BrokerError } from '../core/errors.ts';
+import { isSetting } from './broker-configs.ts';
 import { nearest, settingMeantBy } from './names.ts';
-import { allowedWords, isSettingName, type WrongValue, wrongValues } from './schema.ts';
+import { allowedWords, type WrongValue, wrongValues } from './schema.ts';
 import {
   type Setting,
   type SettingName,
@@ -72,7 +73,7 @@ function wrongIn({ given }: Source): string[] {
 }
 
 function problemText({ name, kind }: WrongValue, { value, where }: Given): string {
-  if (kind === 'unknown' || !isSettingName(name)) {
+  if (kind === 'unknown' || !isSetting(name)) {
     const meant = settingMeantBy(name);
     return `${where}: unknown setting${meant === undefined ? '' : `; did you mean ${meant}?`}`;
   }

@@ -1,11 +1,10 @@
-import { type SettingName, settingsTable } from './settings.ts';
+import { settingNames } from './broker-configs.ts';
+import type { SettingName } from './settings.ts';
 import { brokerSettingOf } from './topic-settings.ts';
 
 /** The names of settings: in the environment, and what a wrong one was probably meant to be. */
 
 export const environmentPrefix = 'KEYLANE_';
-
-export const settingNames = Object.keys(settingsTable) as readonly SettingName[];
 
 /** `num.partitions` is KEYLANE_NUM_PARTITIONS in the environment. */
 export function environmentName(name: SettingName): string {

@@ -1,5 +1,5 @@
 import { Ajv, type ErrorObject } from 'ajv';
-import { type Setting, type SettingName, settingsTable } from './settings.ts';
+import { type Setting, settingsTable } from './settings.ts';
 
 /** The JSON schema of a settings file, made from the table of settings. */
 
@@ -42,10 +42,6 @@ export function allowedWords(setting: Setting): string {
     case 'string':
       return setting.values?.join(', ') ?? setting.format?.words ?? 'text';
   }
-}
-
-export function isSettingName(name: string): name is SettingName {
-  return Object.hasOwn(settingsTable, name);
 }
 
 function schemaOf(setting: Setting): object {

@@ -92,7 +92,7 @@ export const settingsTable = {
     16 * mib,
     64 * kib,
     1024 * mib,
-    'bytes of unanswered requests and unwritten answers of one connection, above which it is not read from',
+    'bytes of unanswered requests and unwritten answers, above which a connection is not read from',
   ),
   'inflight.bytes.max': integer(
     256 * mib,
@@ -111,7 +111,7 @@ export const settingsTable = {
   'journal.sync': choice(
     'always',
     ['always', 'interval'],
-    'always: everything acknowledged is on disk. interval: a crash of the machine loses what was acknowledged since the last sync',
+    'always: all that is acknowledged is on disk; interval: a power cut loses the last interval',
   ),
   'journal.sync.interval.ms': integer(
     1000,

@@ -1,5 +1,5 @@
-import { environmentName, environmentPrefix, nearest, settingNames } from './names.ts';
-import { isSettingName } from './schema.ts';
+import { isSetting, settingNames } from './broker-configs.ts';
+import { environmentName, environmentPrefix, nearest } from './names.ts';
 import { settingsTable } from './settings.ts';
 
 /** Where settings come from, and how each source is read. */
@@ -78,7 +78,7 @@ export function fromFlags(flags: readonly SettingFlag[]): Source {
  * schema then refuses with the text as it was given.
  */
 function typedValue(name: string, text: string): unknown {
-  if (!isSettingName(name)) return text;
+  if (!isSetting(name)) return text;
   const { type } = settingsTable[name];
   if (type === 'integer' && /^-?\d{1,16}$/.test(text)) return Number(text);
   if (type === 'boolean' && (text === 'true' || text === 'false')) return text === 'true';

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { environmentName, nearest, settingNames, typingErrors } from '../../src/config/names.ts';
+import { settingNames } from '../../src/config/broker-configs.ts';
+import { environmentName, nearest, typingErrors } from '../../src/config/names.ts';
 
 test('each setting has a variable of its own', () => {
   const variables = settingNames.map(environmentName);

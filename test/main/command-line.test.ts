@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { copyFileSync, mkdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { test } from 'node:test';
-import { settingNames } from '../../src/config/names.ts';
+import { settingNames } from '../../src/config/broker-configs.ts';
 import { launcher, run, temporaryFolder } from './support.ts';
 
 test('--version prints the version of the package', async (t) => {
