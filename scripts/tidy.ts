@@ -131,7 +131,10 @@ function badSizes({ path, text, code, layer }: Module): string[] {
   const lines = text.trimEnd().split('\n');
   for (const [index, line] of lines.entries()) {
     const columns = [...line].length;
-    if (columns > columnsMax) problems.push(`${path}:${index + 1}: ${columns} columns`);
+    // The formatter cannot break a string: titles and bytes of tests may be long.
+    const isLongString = layer === undefined && /(['"`/]).{40,}\1/.test(line);
+    if (columns > columnsMax && !isLongString)
+      problems.push(`${path}:${index + 1}: ${columns} columns`);
   }
   if (lines.length > fileLinesMax && !(path in longFiles)) {
     problems.push(`${path}: ${lines.length} lines without an entry in longFiles`);

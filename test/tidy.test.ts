@@ -107,6 +107,7 @@ describe('each rule finds what it is for', () => {
   test('long lines, files and functions are found', () => {
     const found = problemsOf({
       'src/core/a.ts': `const a = '${'é'.repeat(100)}';\nconst b = '${'é'.repeat(88)}';\n`,
+      'test/a.test.ts': `test('${'e'.repeat(100)}', () => {});\n// ${'e'.repeat(100)}\n`,
       'src/core/b.ts': 'export {};\n'.repeat(501),
       'src/core/c.ts': `export function long(\n  a: string,\n): void {\n${'  a;\n'.repeat(67)}}\n`,
       'src/core/d.ts': `class D {\n  #long(): void {\n${'    a;\n'.repeat(69)}  }\n}\n`,
@@ -118,6 +119,7 @@ describe('each rule finds what it is for', () => {
       'src/core/b.ts: 501 lines without an entry in longFiles',
       'src/core/c.ts:1: long has 71 lines',
       'src/core/d.ts:2: #long has 71 lines',
+      'test/a.test.ts:2: 103 columns',
     ]);
   });
 

@@ -60,7 +60,7 @@ function newFolder(t: TestContext): string {
   return folder;
 }
 
-test('of two that start at once, beside what a killed one left, exactly one gets the folder', async (t) => {
+test('of two that start at once, beside what a killed one left, one gets the folder', async (t) => {
   const folder = newFolder(t);
   for (let round = 0; round < 20; round++) {
     const starters = await Promise.all([spawnStarter(t, folder), spawnStarter(t, folder)]);
@@ -85,7 +85,7 @@ test('of many that start at once, exactly one gets the folder', async (t) => {
   }
 });
 
-test('a locked folder holds one generation and one socket, however often it was taken', async (t) => {
+test('a locked folder holds one generation and one socket, however often taken', async (t) => {
   const folder = newFolder(t);
   for (let round = 1; round <= 3; round++) {
     const starter = await spawnStarter(t, folder);

@@ -52,7 +52,8 @@ test('in another process namespace only the socket tells', async (t) => {
 test('the socket of a killed process is refused', async (t) => {
   const folder = newFolder(t);
   const path = join(folder, 'lock-b.sock');
-  const code = `require('net').createServer().listen(${JSON.stringify(path)}, () => console.log(1))`;
+  const listen = `createServer().listen(${JSON.stringify(path)}, () => console.log(1))`;
+  const code = `require('net').${listen}`;
   const child = spawn(process.execPath, ['-e', code], { stdio: ['ignore', 'pipe', 'inherit'] });
   await once(child.stdout, 'data');
   const holder = { ...thisProcess('lock-b.sock'), pid: child.pid!, pidNamespace: 'pid:[1]' };

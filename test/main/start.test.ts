@@ -134,7 +134,8 @@ describe('a refused start', () => {
 describe('on a terminal', () => {
   test('a banner tells people what they need to know', async (t) => {
     const data = temporaryFolder(t);
-    const command = `'${process.execPath}' '${launcher(t)}' start --listen 127.0.0.1:0 --data '${data}'`;
+    const program = `'${process.execPath}' '${launcher(t)}'`;
+    const command = `${program} start --listen 127.0.0.1:0 --data '${data}'`;
     // script(1) of util-linux gives the command a terminal; the pid stands in the banner.
     const broker = new Keylane(t, [], { command: ['script', '-qec', command, '/dev/null'] });
     const listens = /listens on {3}(127\.0\.0\.1:\d+)/.exec(await broker.line(/listens on/))!;
