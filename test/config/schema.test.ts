@@ -1,10 +1,17 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { allowedWords, wrongValues } from '../../src/config/schema.ts';
+import { Ajv } from 'ajv';
+import { allowedWords, settingsSchema, wrongValues } from '../../src/config/schema.ts';
 import { type Setting, settingsTable, withDefaults } from '../../src/config/settings.ts';
 import { parseHostPort } from '../../src/net/listeners.ts';
 
 const settings = Object.entries<Setting>(settingsTable);
+
+test('the schema is a valid schema, in strict mode too', () => {
+  const ajv = new Ajv({ strict: true });
+  assert.equal(ajv.validateSchema(settingsSchema), true);
+  assert.equal(ajv.validate(settingsSchema, withDefaults()), true);
+});
 
 test('all defaults are allowed', () => {
   assert.deepEqual(wrongValues(withDefaults()), []);
