@@ -43,7 +43,7 @@ export const offsetFetch = defineHandler({
       answer({ topics: fetchGroup(broker, apiVersion, group).topics.map(named) });
     };
     const groupIds = apiVersion >= batchedFrom ? request.groups : [request];
-    const isUnstable = groupIds.some(({ groupId }) => broker.offsets.isPending(groupId));
+    const isUnstable = groupIds.some(({ groupId }) => broker.offsets.isCommitting(groupId));
     if (request.requireStable && isUnstable) broker.replica.afterPlanned(answerNow);
     else answerNow();
   },

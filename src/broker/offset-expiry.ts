@@ -91,7 +91,7 @@ export class OffsetExpiry {
   #delete(groupId: string, partitions: readonly number[]): void {
     const { offsets } = this.#broker;
     // Where a commit is under way what was seen is old; the next sweep sees the new.
-    if (partitions.length === 0 || offsets.isPending(groupId)) return;
+    if (partitions.length === 0 || offsets.isCommitting(groupId)) return;
     const deletion = new Promise<void>((resolve) => {
       offsets.delete({ groupId, partitions }, (outcome) => {
         if (outcome === 'applied') this.#expiredCount += partitions.length;
@@ -106,7 +106,7 @@ export class OffsetExpiry {
     const { groups, offsets, replica } = this.#broker;
     for (const groupId of groups.run((coordinator) => coordinator.groupIds())) {
       if (this.#stopped) return;
-      if (!replica.state.offsets.has(groupId) && !offsets.isPending(groupId)) {
+      if (!replica.state.offsets.has(groupId) && !offsets.isCommitting(groupId)) {
         groups.run((coordinator, now) => coordinator.forget(groupId, now));
       }
       if (this.#countLook()) await this.#settle();

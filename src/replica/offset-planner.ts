@@ -5,43 +5,40 @@ import {
   type OffsetsDeleted,
 } from '../state/commands.ts';
 import { EntryType } from '../state/entry-types.ts';
-import type { Command, Done, Replica } from './replica.ts';
+import type { Done, Replica } from './replica.ts';
 
 /**
  * Plans changes of committed offsets. Whether a group may commit was decided before; here they
- * only get their place in the log, and it is known whether a group's offsets are about to change.
+ * only get their place in the log, and it is known which groups have a commit under way.
  */
 export class OffsetPlanner {
   readonly #replica: Replica;
-  /** How many changes of a group's offsets are not settled yet. */
-  readonly #pending = new Map<string, number>();
+  /** How many commits of a group are not settled yet. */
+  readonly #committing = new Map<string, number>();
 
   constructor(replica: Replica) {
     this.#replica = replica;
   }
 
-  /** Does a change of the group's offsets wait to be applied? */
-  isPending(groupId: string): boolean {
-    return this.#pending.has(groupId);
+  /** Does a commit of the group wait to be applied? */
+  isCommitting(groupId: string): boolean {
+    return this.#committing.has(groupId);
   }
 
   commit(committed: OffsetsCommitted, done: Done): void {
+    const { groupId } = committed;
+    this.#committing.set(groupId, (this.#committing.get(groupId) ?? 0) + 1);
     const meta = encodeOffsetsCommitted(committed);
-    this.#propose(committed.groupId, { type: EntryType.offsetsCommitted, meta }, done);
+    this.#replica.propose({ type: EntryType.offsetsCommitted, meta }, (outcome) => {
+      const left = this.#committing.get(groupId)! - 1;
+      if (left === 0) this.#committing.delete(groupId);
+      else this.#committing.set(groupId, left);
+      done(outcome);
+    });
   }
 
   delete(deleted: OffsetsDeleted, done: Done): void {
     const meta = encodeOffsetsDeleted(deleted);
-    this.#propose(deleted.groupId, { type: EntryType.offsetsDeleted, meta }, done);
-  }
-
-  #propose(groupId: string, command: Command, done: Done): void {
-    this.#pending.set(groupId, (this.#pending.get(groupId) ?? 0) + 1);
-    this.#replica.propose(command, (outcome) => {
-      const left = this.#pending.get(groupId)! - 1;
-      if (left === 0) this.#pending.delete(groupId);
-      else this.#pending.set(groupId, left);
-      done(outcome);
-    });
+    this.#replica.propose({ type: EntryType.offsetsDeleted, meta }, done);
   }
 }

@@ -194,7 +194,7 @@ test('who wants stable offsets gets those of commits that are under way', async 
         },
       ],
     });
-    while (!node.broker.offsets.isPending('group')) {
+    while (!node.broker.offsets.isCommitting('group')) {
       await new Promise((resolve) => setImmediate(resolve));
     }
     const answer = await ask(client, 8, request);

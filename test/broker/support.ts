@@ -13,6 +13,7 @@ import { type Settings, withDefaults } from '../../src/config/settings.ts';
 import { type CancelTimer, type Clock, systemClock } from '../../src/core/clock.ts';
 import { type Logger, silentLogger } from '../../src/core/logger.ts';
 import { seededRandom } from '../../src/core/random.ts';
+import type { FilePort } from '../../src/log/file-port.ts';
 import { nodeFiles } from '../../src/log/node-files.ts';
 import { FrameReader, frameBytesUnknown } from '../../src/net/frame-reader.ts';
 import type { HostPort } from '../../src/net/listeners.ts';
@@ -97,6 +98,7 @@ export class TestClock implements Clock {
 export interface TestNodeOptions {
   readonly settings?: Partial<Settings>;
   readonly log?: Logger;
+  readonly files?: FilePort;
 }
 
 /** A node that lives as long as the test, and may be started again on its data. */
@@ -133,7 +135,7 @@ export class TestNode {
       log: this.#options.log ?? silentLogger,
       clock: this.clock,
       random: seededRandom(this.#seed++),
-      files: nodeFiles,
+      files: this.#options.files ?? nodeFiles,
       directoryId: 'test',
       onFatal: (error) => this.#fatal.push(error),
     });
