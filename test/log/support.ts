@@ -1,6 +1,7 @@
 import type { Clock } from '../../src/core/clock.ts';
 import { codecs } from '../../src/core/codecs.ts';
 import { seededRandom } from '../../src/core/random.ts';
+import type { Extent } from '../../src/log/extent-table.ts';
 import type { FilePort } from '../../src/log/file-port.ts';
 import type { Entry, StoredEntry } from '../../src/log/format.ts';
 import { Journal, type JournalOptions } from '../../src/log/journal.ts';
@@ -148,4 +149,35 @@ export async function readBytes(journal: Journal, position: number, bytes: numbe
   journal.hold(logFile);
   await journal.readInto(logFile, target, { position, bytes });
   return target;
+}
+
+/** Extents as a leader appends them: offsets and epochs of a partition only grow. */
+export function randomExtents(seed: number, count: number, partitions: number): Extent[] {
+  const random = seededRandom(seed);
+  const below = (bound: number) => Math.floor(random.next() * bound);
+  const ends = new Map<number, number>();
+  const extents: Extent[] = [];
+  let leaderEpoch = 1;
+  let position = 1_000_064;
+  for (let i = 0; i < count; i++) {
+    if (random.next() < 0.02) leaderEpoch += 1 + below(3);
+    const partition = below(partitions) * 7;
+    // Now and then offsets are missing, as after a cleaner.
+    const baseOffset = (ends.get(partition) ?? 0) + (random.next() < 0.1 ? below(5) : 0);
+    const extentCount = 1 + below(4);
+    const bytes = 61 + below(300);
+    const maxTimestamp = random.next() < 0.05 ? -1 : 5000 + i * 10 - below(500);
+    ends.set(partition, baseOffset + extentCount);
+    extents.push({
+      partition,
+      baseOffset,
+      count: extentCount,
+      maxTimestamp,
+      leaderEpoch,
+      position,
+      bytes,
+    });
+    position += bytes + below(50);
+  }
+  return extents;
 }

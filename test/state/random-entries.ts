@@ -1,0 +1,193 @@
+import { codecs } from '../../src/core/codecs.ts';
+import { type Random, seededRandom } from '../../src/core/random.ts';
+import { buildBatch } from '../../src/protocol/records/build.ts';
+import {
+  ConfigResource,
+  encodeBatches,
+  encodeClusterFounded,
+  encodeConfigsSet,
+  encodeGroupDeleted,
+  encodeGroupStored,
+  encodeLogStarts,
+  encodeOffsetsCommitted,
+  encodeOffsetsDeleted,
+  encodePartitionsAdded,
+  encodeProducerIdsAllocated,
+  encodeProducersExpired,
+  encodeTopicCreated,
+  encodeTopicDeleted,
+} from '../../src/state/commands.ts';
+import { EntryType, entryVersion } from '../../src/state/entry-types.ts';
+import type { AppliedEntry, StateMachine } from '../../src/state/state-machine.ts';
+
+/** Entries as a leader would plan them on the state, of every type. */
+export class RandomEntries {
+  readonly #random: Random;
+  readonly #state: StateMachine;
+  #term = 1;
+  #made = 0;
+
+  constructor(seed: number, state: StateMachine) {
+    this.#random = seededRandom(seed);
+    this.#state = state;
+  }
+
+  #below(bound: number): number {
+    return Math.floor(this.#random.next() * bound);
+  }
+
+  #pick<T>(items: Iterable<T>): T | undefined {
+    const all = [...items];
+    return all[this.#below(all.length)];
+  }
+
+  #entry(type: EntryType, meta: Buffer): AppliedEntry {
+    const index = this.#state.appliedIndex + 1;
+    return {
+      type,
+      version: entryVersion,
+      term: this.#term,
+      index,
+      meta,
+      batches: [],
+      partitions: [],
+    };
+  }
+
+  next(): AppliedEntry {
+    const { topics } = this.#state;
+    if (topics.size === 0) return this.#createTopic();
+    const dice = this.#below(100);
+    if (dice < 40) return this.#batches();
+    if (dice < 55) return this.#commit();
+    if (dice < 60) return this.#createTopic();
+    return this.#rare(dice % 11);
+  }
+
+  #createTopic(): AppliedEntry {
+    const meta = encodeTopicCreated({
+      name: `topic-${this.#made++}`,
+      topicId: this.#random.bytes(16).toString('hex'),
+      firstPartition: this.#state.topics.partitions.next + this.#below(3),
+      partitionCount: 1 + this.#below(this.#random.next() < 0.05 ? 2000 : 5),
+      configs: new Map([['retention.ms', String(this.#below(1000))]]),
+    });
+    return this.#entry(EntryType.topicCreated, meta);
+  }
+
+  #partition(): number {
+    return this.#pick(this.#pick(this.#state.topics.all())!.partitions)!;
+  }
+
+  #batches(): AppliedEntry {
+    const partitions = [
+      ...new Set(Array.from({ length: 1 + this.#below(4) }, () => this.#partition())),
+    ];
+    const batches = partitions.map((partition) => {
+      const isIdempotent = this.#random.next() < 0.5;
+      return buildBatch(
+        {
+          records: [{ key: null, value: this.#random.bytes(10), timestamp: this.#below(100_000) }],
+          baseOffset: this.#state.topics.partitions.end(partition),
+          leaderEpoch: this.#term,
+          lastOffsetDelta: this.#below(5),
+          ...(isIdempotent
+            ? {
+                producerId: this.#below(4),
+                producerEpoch: this.#below(2),
+                baseSequence: this.#below(99),
+              }
+            : {}),
+        },
+        codecs,
+      );
+    });
+    return {
+      ...this.#entry(EntryType.batches, encodeBatches(this.#below(1e9))),
+      batches,
+      partitions,
+    };
+  }
+
+  #group(): string {
+    return `group-${this.#below(6)}`;
+  }
+
+  #commit(): AppliedEntry {
+    const offset = {
+      offset: this.#below(1e6),
+      leaderEpoch: -1,
+      metadata: 'm'.repeat(this.#below(5)),
+      commitMs: this.#below(1e9),
+      expireMs: -1,
+    };
+    const offsets = [[this.#partition(), offset] as const];
+    const meta = encodeOffsetsCommitted({ groupId: this.#group(), offsets });
+    return this.#entry(EntryType.offsetsCommitted, meta);
+  }
+
+  #rare(kind: number): AppliedEntry {
+    const topic = this.#pick(this.#state.topics.all())!;
+    const { partitions } = this.#state.topics;
+    switch (kind) {
+      case 0:
+        this.#term++;
+        return this.#entry(EntryType.noop, Buffer.alloc(0));
+      case 1:
+        return this.#entry(EntryType.topicDeleted, encodeTopicDeleted(topic.id));
+      case 2: {
+        const added = {
+          topicId: topic.id,
+          firstPartition: partitions.next,
+          partitionCount: 1 + this.#below(3),
+        };
+        return this.#entry(EntryType.partitionsAdded, encodePartitionsAdded(added));
+      }
+      case 3:
+        return this.#configs(topic.id);
+      case 4: {
+        const partition = this.#partition();
+        const offset = this.#below(partitions.end(partition) + 1);
+        const meta = encodeLogStarts([{ partition, offset, droppedBytes: this.#below(500) }]);
+        return this.#entry(EntryType.logStartsMoved, meta);
+      }
+      case 5: {
+        const groupId = this.#group();
+        const deleted = {
+          groupId,
+          partitions: [...(this.#state.offsets.of(groupId)?.keys() ?? [])],
+        };
+        return this.#entry(EntryType.offsetsDeleted, encodeOffsetsDeleted(deleted));
+      }
+      case 6: {
+        const stored = { groupId: this.#group(), image: this.#random.bytes(this.#below(200)) };
+        return this.#entry(EntryType.groupStored, encodeGroupStored(stored));
+      }
+      case 7:
+        return this.#entry(EntryType.groupDeleted, encodeGroupDeleted(this.#group()));
+      case 8: {
+        const meta = encodeProducerIdsAllocated(this.#state.nextProducerId + 1000);
+        return this.#entry(EntryType.producerIdsAllocated, meta);
+      }
+      case 9: {
+        const expired = [...this.#state.producers.all()].slice(0, 3);
+        const producers = expired.map(([partition, id]) => [partition, id] as const);
+        return this.#entry(EntryType.producersExpired, encodeProducersExpired({ producers }));
+      }
+      default:
+        return this.#entry(EntryType.clusterFounded, encodeClusterFounded(`c${this.#below(9)}`));
+    }
+  }
+
+  #configs(topicId: string): AppliedEntry {
+    const resourceType = this.#pick(Object.values(ConfigResource))!;
+    const resource =
+      resourceType === ConfigResource.topic
+        ? topicId
+        : resourceType === ConfigResource.group
+          ? this.#group()
+          : '';
+    const changes = new Map([[`key-${this.#below(3)}`, this.#random.next() < 0.4 ? null : 'v']]);
+    return this.#entry(EntryType.configsSet, encodeConfigsSet({ resourceType, resource, changes }));
+  }
+}
