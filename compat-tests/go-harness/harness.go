@@ -111,8 +111,25 @@ func (t *T) Eventually(what string, condition func() bool) {
 	}
 }
 
+// Option changes how Main runs.
+type Option func(*settings)
+
+type settings struct {
+	ready func(t *T)
+}
+
+// ReadyWhen makes Main run fn before all checks. It awaits what a fresh broker needs a moment for and
+// a client does not wait for itself.
+func ReadyWhen(fn func(t *T)) Option {
+	return func(s *settings) { s.ready = fn }
+}
+
 // Main runs the checks and ends the process. Arguments: BOOTSTRAP [REGEX].
-func Main(checks []Check) {
+func Main(checks []Check, options ...Option) {
+	var chosen settings
+	for _, apply := range options {
+		apply(&chosen)
+	}
 	parallel := flag.Int("parallel", 4, "checks that run at the same time")
 	list := flag.Bool("list", false, "print the names of the checks and end")
 	flag.Parse()
@@ -131,7 +148,15 @@ func Main(checks []Check) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(2)
 	}
-	passed, failed := runAll(selectChecks(checks, pattern), flag.Arg(0), *parallel)
+	runID := newRunID()
+	if chosen.ready != nil {
+		ok, report := runOne(Check{Name: "ready", Run: chosen.ready}, flag.Arg(0), runID)
+		if !ok {
+			fmt.Printf("%s\n0 passed, 1 failed\n", report)
+			os.Exit(1)
+		}
+	}
+	passed, failed := runAll(selectChecks(checks, pattern), flag.Arg(0), runID, *parallel)
 	fmt.Printf("%d passed, %d failed\n", passed, failed)
 	if failed > 0 || passed == 0 {
 		os.Exit(1)
@@ -148,13 +173,16 @@ func selectChecks(checks []Check, pattern *regexp.Regexp) []Check {
 	return selected
 }
 
-func runAll(checks []Check, bootstrap string, parallel int) (passed, failed int) {
+// newRunID returns what makes the names of this run differ from those of all others.
+func newRunID() string {
 	random := make([]byte, 4)
 	if _, err := rand.Read(random); err != nil {
 		panic(err)
 	}
-	runID := hex.EncodeToString(random)
+	return hex.EncodeToString(random)
+}
 
+func runAll(checks []Check, bootstrap, runID string, parallel int) (passed, failed int) {
 	queue := make(chan Check)
 	var workers sync.WaitGroup
 	var mutex sync.Mutex

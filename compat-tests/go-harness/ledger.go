@@ -63,6 +63,17 @@ func (l *Ledger) Await(t *T, count int) {
 	}
 }
 
+// QuietFor checks that nothing new is delivered for a while: that something does not happen cannot be
+// awaited otherwise.
+func (l *Ledger) QuietFor(t *T, wait time.Duration) {
+	before := l.Distinct()
+	select {
+	case <-time.After(wait):
+	case <-t.Done():
+	}
+	Equal(t, l.Distinct(), before, "records delivered while none was to come")
+}
+
 // ExactlyOnce ends the check unless exactly count records were delivered, each of them once.
 func (l *Ledger) ExactlyOnce(t *T, count int) {
 	l.mutex.Lock()

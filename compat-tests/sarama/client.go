@@ -58,6 +58,19 @@ func newAdmin(t *T, config *sarama.Config) sarama.ClusterAdmin {
 	return admin
 }
 
+// awaitCoordinators waits until the coordinators of all groups answer: the admin client hands "load in
+// progress" to its user, and a fresh broker answers that for a moment. Groups are spread over the
+// partitions of an internal topic; many names find all of these.
+func awaitCoordinators(t *T) {
+	admin := newAdmin(t, newConfig(newestVersion))
+	for i := range 300 {
+		t.Eventually("a group's coordinator answers", func() bool {
+			response, err := admin.ListConsumerGroupOffsets(t.Unique(fmt.Sprint(i)), nil)
+			return err == nil && response.GroupError() == sarama.ErrNoError
+		})
+	}
+}
+
 // newTopic creates a topic with pairs of configs and returns its name once it can be used.
 func newTopic(t *T, part string, partitions int32, configs ...string) string {
 	name := t.Unique(part)

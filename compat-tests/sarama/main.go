@@ -16,5 +16,5 @@ func main() {
 		adminChecks(),
 		adminGroupChecks(),
 		versionChecks(),
-	))
+	), harness.ReadyWhen(awaitCoordinators))
 }
