@@ -39,12 +39,33 @@ export const describeTopicPartitions = defineHandler({
   },
 });
 
-/** Names in order, from the cursor on, each once; without names all topics. */
+/** Names in order, from the cursor on, each once; without names as many topics as a page takes. */
 function namesFrom({ topics, cursor }: DescribeTopicPartitionsRequest, broker: Broker): string[] {
-  const asked = topics.length > 0 ? topics : broker.topics.all();
-  const names = new Set<string>();
-  for (const { name } of asked) if (name >= (cursor?.topicName ?? '')) names.add(name);
-  return [...names].sort((a, b) => (a < b ? -1 : 1));
+  const from = cursor?.topicName ?? '';
+  if (topics.length === 0) return firstTopics(from, partitionsMax + 1, broker);
+  const names = new Set(topics.map(({ name }) => name));
+  return [...names].filter((name) => name >= from).sort(byOrder);
+}
+
+/**
+ * The first `count` names of topics from a name on. There may be very many topics, of which a page
+ * shows few: most are passed over by one comparison, none is sorted in vain.
+ */
+function firstTopics(from: string, count: number, broker: Broker): string[] {
+  let names: string[] = [];
+  let bound: string | undefined;
+  for (const { name } of broker.topics.all()) {
+    if (name < from || (bound !== undefined && name > bound)) continue;
+    names.push(name);
+    if (names.length < 2 * count) continue;
+    names = names.sort(byOrder).slice(0, count);
+    bound = names.at(-1);
+  }
+  return names.sort(byOrder).slice(0, count);
+}
+
+function byOrder(a: string, b: string): number {
+  return a < b ? -1 : 1;
 }
 
 function describePage(

@@ -56,7 +56,8 @@ export function topicConfigEntries(
       name,
       value: synonyms[0]?.value ?? config.default,
       source: synonyms[0]?.source ?? ConfigSource.default,
-      readOnly: config.kind === 'fixed',
+      // As in Kafka, where it says that a setting of the broker needs a restart.
+      readOnly: false,
       type: config.type,
       doc: config.doc,
       synonyms,

@@ -58,7 +58,7 @@ test('the answer describes the configurations', async (t) => {
     ['1000', 1, false],
     ['5000', 4, false],
     ['1073741824', 5, false],
-    ['delete', 5, true],
+    ['delete', 5, false],
   ]);
   assert.equal(node.broker.topics.byName('orders')?.configs.get('retention.ms'), '1000');
 });

@@ -117,6 +117,23 @@ test('pages end after so many partitions and go on at the cursor', async (t) => 
   ]);
 });
 
+test('of very many topics each page has the next ones', async (t) => {
+  const node = await startTestNode(t);
+  const client = await node.connect();
+  const count = 5000;
+  // In an order that is not that of their names.
+  const names = Array.from({ length: count }, (_, i) => `topic-${(i * 1237) % count}`);
+  await Promise.all(names.map((name) => node.createTopic(name)));
+  const found: unknown[] = [];
+  let cursor: Cursor | null = null;
+  do {
+    const page = await describe(client, { cursor });
+    found.push(...page.topics.map(([name]) => name));
+    cursor = page.next as Cursor | null;
+  } while (cursor !== null);
+  assert.deepEqual(found, names.sort());
+});
+
 test('a cursor must point at one of the topics that are asked for', async (t) => {
   const node = await startTestNode(t);
   const client = await node.connect();

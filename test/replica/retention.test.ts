@@ -160,7 +160,7 @@ test('many partitions and many batches are looked at over several turns', async 
     topicData: [{ name: 'many', partitionData }],
   });
   await node.createTopic('long', 1, { 'retention.ms': String(hourMs) });
-  const long = 25_000;
+  const long = 12_000;
   const appends: Promise<unknown>[] = [];
   for (let i = 0; i < long; i++) appends.push(produceTo(client, { topic: 'long', records }));
   await Promise.all(appends);
