@@ -23,19 +23,29 @@ export const listOffsets = defineHandler({
   versions: [0, 11],
   handle(request, context, answer) {
     const { broker, apiVersion } = context;
-    Promise.all(
-      request.topics.map(async ({ name, partitions }) => ({
-        name,
-        partitions: await Promise.all(
-          partitions.map((partition) => find(broker, apiVersion, name, partition)),
-        ),
-      })),
-    ).then(
+    findAll(broker, apiVersion, request).then(
       (topics) => answer({ topics }),
       (error: unknown) => broker.fatal(error),
     );
   },
 });
+
+/** One partition after the other: each may read a batch, and a request may name very many. */
+async function findAll(
+  broker: Broker,
+  apiVersion: number,
+  request: ListOffsetsRequest,
+): Promise<ListOffsetsResponseInput['topics']> {
+  const topics = [];
+  for (const { name, partitions } of request.topics) {
+    const found: ResponsePartition[] = [];
+    for (const partition of partitions) {
+      found.push(await find(broker, apiVersion, name, partition));
+    }
+    topics.push({ name, partitions: found });
+  }
+  return topics;
+}
 
 interface Found {
   readonly offset: number;

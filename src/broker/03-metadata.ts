@@ -7,7 +7,9 @@ import {
 } from '../protocol/schema/03-metadata.ts';
 import { ZERO_UUID } from '../protocol/uuid.ts';
 import type { Topic } from '../state/topics.ts';
+import { partitionsPerRequestMax } from './19-create-topics.ts';
 import type { Broker } from './broker.ts';
+import { distinctBy } from './distinct.ts';
 import { defineHandler, type RequestContext } from './handler.ts';
 import { allClusterOperations, allTopicOperations } from './operations.ts';
 import { topicNameError } from './topic-names.ts';
@@ -21,13 +23,13 @@ export const metadata = defineHandler({
   versions: [0, 13],
   handle(request, context, answer) {
     const { broker, apiVersion } = context;
-    const { topics } = request;
-    const wantsAll = topics === null || (apiVersion === 0 && topics.length === 0);
+    const wantsAll = request.topics === null || (apiVersion === 0 && request.topics.length === 0);
     if (wantsAll) {
       const all = [...broker.topics.all()].map((topic) => describe(topic, broker));
       answer(response(all, request, context));
       return;
     }
+    const topics = distinctBy(request.topics!, ({ name, topicId }) => `${topicId} ${name ?? ''}`);
     const mayCreate =
       (request.allowAutoTopicCreation || apiVersion < 4) &&
       broker.settings['auto.create.topics.enable'];
@@ -55,8 +57,10 @@ function isMissing({ name, topicId }: Requested, broker: Broker): boolean {
 async function createAll(missing: readonly Requested[], broker: Broker): Promise<void> {
   const names = new Set(missing.map(({ name }) => name!));
   const partitionCount = broker.settings['num.partitions'];
+  // Those that are too many for one request come with the next: clients ask again.
+  const first = [...names].slice(0, Math.floor(partitionsPerRequestMax / partitionCount));
   await Promise.all(
-    [...names].map((name) => {
+    first.map((name) => {
       const underWay = broker.topics.creating(name);
       if (underWay !== undefined) return underWay;
       const room = broker.settings['max.partitions'] - broker.topics.partitionCount;

@@ -33,7 +33,9 @@ export const offsetFetch = defineHandler({
     const { broker, apiVersion } = context;
     const answerNow = () => {
       if (apiVersion >= batchedFrom) {
-        const groups = request.groups.map((group) => fetchGroup(broker, apiVersion, group));
+        const groups = withoutRepeats(request.groups).map((group) =>
+          fetchGroup(broker, apiVersion, group),
+        );
         answer({ groups });
         return;
       }
@@ -48,6 +50,19 @@ export const offsetFetch = defineHandler({
     else answerNow();
   },
 });
+
+/**
+ * A small request that wants everything of one group a million times must not cost a million
+ * lists: only the first counts.
+ */
+function withoutRepeats(groups: readonly RequestGroup[]): RequestGroup[] {
+  const wholly = new Set<string>();
+  return groups.filter(({ groupId, topics }) => {
+    const isRepeat = topics === null && wholly.has(groupId);
+    if (topics === null) wholly.add(groupId);
+    return !isRepeat;
+  });
+}
 
 /** The field is optional in later versions only. */
 function named(topic: ResponseTopic) {

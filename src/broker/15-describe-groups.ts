@@ -3,6 +3,7 @@ import {
   describeGroupsRequest,
   describeGroupsResponse,
 } from '../protocol/schema/15-describe-groups.ts';
+import { distinctBy } from './distinct.ts';
 import { defineHandler } from './handler.ts';
 
 /** What stands in the answer when nobody asked for the operations. */
@@ -20,7 +21,7 @@ export const describeGroups = defineHandler({
   versions: [0, 6],
   handle(request, { broker, apiVersion }, answer) {
     const groups = broker.groups.run((coordinator) =>
-      request.groups.map((groupId) => {
+      distinctBy(request.groups, (groupId) => groupId).map((groupId) => {
         const described = coordinator.describe(groupId, apiVersion);
         const isAsked =
           request.includeAuthorizedOperations && described.errorCode === ErrorCode.NONE;

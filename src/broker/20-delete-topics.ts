@@ -45,9 +45,10 @@ async function deleteAll(asked: readonly Asked[], broker: Broker): Promise<Topic
     if ('errorCode' in target) results.push(refused(each, target));
     else found.push({ topic: target, asked: each });
   }
+  const times = new Map<Topic, number>();
+  for (const { topic } of found) times.set(topic, (times.get(topic) ?? 0) + 1);
   for (const { topic, asked: each } of found) {
-    const others = found.filter((other) => other.topic === topic);
-    if (others.length === 1) results.push(deleteOne(topic, broker));
+    if (times.get(topic) === 1) results.push(deleteOne(topic, broker));
     else if (each.name !== null) results.push(refused({ ...each, topicId: topic.id }, sameTopic));
   }
   return Promise.all(results);

@@ -20,17 +20,26 @@ export const offsetForLeaderEpoch = defineHandler({
   response: offsetForLeaderEpochResponse,
   versions: [0, 4],
   handle(request, { broker }, answer) {
-    Promise.all(
-      request.topics.map(async ({ topic, partitions }) => ({
-        topic,
-        partitions: await Promise.all(partitions.map((asked) => find(asked, topic, broker))),
-      })),
-    ).then(
+    findAll(request, broker).then(
       (topics) => answer({ topics }),
       (error: unknown) => broker.fatal(error),
     );
   },
 });
+
+/** One partition after the other: each may read from disk, and a request may name very many. */
+async function findAll(
+  request: OffsetForLeaderEpochRequest,
+  broker: Broker,
+): Promise<OffsetForLeaderEpochResponseInput['topics']> {
+  const topics = [];
+  for (const { topic, partitions } of request.topics) {
+    const found: PartitionResponse[] = [];
+    for (const asked of partitions) found.push(await find(asked, topic, broker));
+    topics.push({ topic, partitions: found });
+  }
+  return topics;
+}
 
 async function find(
   { partition: index, currentLeaderEpoch, leaderEpoch }: AskedPartition,

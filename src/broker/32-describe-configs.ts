@@ -15,6 +15,7 @@ import {
   dynamicDefaultEntries,
   topicConfigEntries,
 } from './config-entries.ts';
+import { distinctBy } from './distinct.ts';
 import { defineHandler } from './handler.ts';
 import { type Refusal, refuse } from './refusal.ts';
 import { topicNameError } from './topic-names.ts';
@@ -28,7 +29,11 @@ export const describeConfigs = defineHandler({
   response: describeConfigsResponse,
   versions: [0, 4],
   handle(request, { broker, apiVersion }, answer) {
-    const results = request.resources.map((resource): Result => {
+    const resources = distinctBy(
+      request.resources,
+      ({ resourceType, resourceName }) => `${resourceType} ${resourceName}`,
+    );
+    const results = resources.map((resource): Result => {
       const { resourceType, resourceName, configurationKeys } = resource;
       const found = entriesOf(resource, broker);
       if ('errorCode' in found) return { ...found, resourceType, resourceName, configs: [] };

@@ -5,6 +5,7 @@ import {
   describeProducersResponse,
 } from '../protocol/schema/61-describe-producers.ts';
 import type { Broker } from './broker.ts';
+import { distinctBy } from './distinct.ts';
 import { defineHandler } from './handler.ts';
 
 type PartitionResponse = DescribeProducersResponseInput['topics'][number]['partitions'][number];
@@ -17,9 +18,11 @@ export const describeProducers = defineHandler({
   handle(request, { broker }, answer) {
     answer({
       throttleTimeMs: 0,
-      topics: request.topics.map(({ name, partitionIndexes }) => ({
+      topics: distinctBy(request.topics, ({ name }) => name).map(({ name, partitionIndexes }) => ({
         name,
-        partitions: partitionIndexes.map((index) => describe(broker, name, index)),
+        partitions: distinctBy(partitionIndexes, (index) => index).map((index) =>
+          describe(broker, name, index),
+        ),
       })),
     });
   },

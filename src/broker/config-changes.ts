@@ -55,8 +55,9 @@ export class ConfigChanges {
     resources: readonly ResourceChange[],
     validateOnly: boolean,
   ): Promise<(Refusal | undefined)[]> {
+    const repeated = repeatedResources(resources);
     const altered = this.#last.then(() =>
-      Promise.all(resources.map((resource) => this.#alterOne(resource, resources, validateOnly))),
+      Promise.all(resources.map((resource) => this.#alterOne(resource, repeated, validateOnly))),
     );
     this.#last = altered;
     return altered;
@@ -64,10 +65,10 @@ export class ConfigChanges {
 
   async #alterOne(
     resource: ResourceChange,
-    all: readonly ResourceChange[],
+    repeated: ReadonlySet<string>,
     validateOnly: boolean,
   ): Promise<Refusal | undefined> {
-    const plan = requestError(resource, all) ?? this.#plan(resource);
+    const plan = requestError(resource, repeated) ?? this.#plan(resource);
     if ('errorCode' in plan) return plan;
     if (validateOnly || plan.changes.size === 0) return undefined;
     const { resourceType, resource: key, changes } = plan;
@@ -147,15 +148,30 @@ export class ConfigChanges {
   }
 }
 
+function resourceKey({ resourceType, resourceName }: ResourceChange): string {
+  return `${resourceType} ${resourceName}`;
+}
+
+function repeatedResources(resources: readonly ResourceChange[]): Set<string> {
+  const once = new Set<string>();
+  const repeated = new Set<string>();
+  for (const resource of resources) {
+    const key = resourceKey(resource);
+    if (once.has(key)) repeated.add(key);
+    once.add(key);
+  }
+  return repeated;
+}
+
 /** What is wrong with the request itself (ConfigAdminManager.preprocess). */
 function requestError(
-  { resourceType, resourceName, changes }: ResourceChange,
-  all: readonly ResourceChange[],
+  resource: ResourceChange,
+  repeated: ReadonlySet<string>,
 ): Refusal | undefined {
-  const same = all.filter(
-    (other) => other.resourceType === resourceType && other.resourceName === resourceName,
-  );
-  if (same.length > 1) return invalidRequest('Each resource must appear at most once.');
+  const { changes } = resource;
+  if (repeated.has(resourceKey(resource))) {
+    return invalidRequest('Each resource must appear at most once.');
+  }
   if (new Set(changes.map(({ name }) => name)).size < changes.length) {
     return invalidRequest('Error due to duplicate config keys');
   }
