@@ -5,11 +5,11 @@ import {
   deleteRecordsRequest,
   deleteRecordsResponse,
 } from '../protocol/schema/21-delete-records.ts';
+import type { Outcome } from '../replica/replica.ts';
 import type { Broker } from './broker.ts';
 import { defineHandler } from './handler.ts';
 
 type AskedPartition = DeleteRecordsRequest['topics'][number]['partitions'][number];
-type PartitionResponse = DeleteRecordsResponseInput['topics'][number]['partitions'][number];
 
 /** Stands for the end of what consumers can read. */
 const highWatermark = -1;
@@ -19,43 +19,62 @@ export const deleteRecords = defineHandler({
   response: deleteRecordsResponse,
   versions: [0, 2],
   handle(request, { broker }, answer) {
-    Promise.all(
-      request.topics.map(async ({ name, partitions }) => ({
-        name,
-        partitions: await Promise.all(
-          partitions.map((partition) => deleteBelow(partition, name, broker)),
-        ),
-      })),
-    ).then(
-      (topics) => answer({ throttleTimeMs: 0, topics }),
+    const plan = new DeletionPlan(request, broker);
+    broker.logStarts.moveTo(plan.targets).then(
+      (outcome) => answer({ throttleTimeMs: 0, topics: plan.topics(outcome) }),
       (error: unknown) => broker.fatal(error),
     );
   },
 });
 
-async function deleteBelow(
-  { partitionIndex, offset }: AskedPartition,
-  topicName: string,
-  broker: Broker,
-): Promise<PartitionResponse> {
-  const refused = (errorCode: ErrorCode) => ({ partitionIndex, lowWatermark: -1, errorCode });
-  const topic = broker.topics.byName(topicName);
-  const partition = topic?.partitions[partitionIndex];
-  if (topic === undefined || partition === undefined) {
-    return refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION);
+/** Up to where to delete, all partitions in one go; of one that is named twice the last counts. */
+class DeletionPlan {
+  readonly targets = new Map<number, number>();
+  readonly #request: DeleteRecordsRequest;
+  readonly #broker: Broker;
+  /** One per partition of the request: its number, or the error. */
+  readonly #places: ({ readonly partition: number } | { readonly error: ErrorCode })[] = [];
+
+  constructor(request: DeleteRecordsRequest, broker: Broker) {
+    this.#request = request;
+    this.#broker = broker;
+    for (const { name, partitions } of request.topics) {
+      for (const asked of partitions) this.#places.push(this.#place(name, asked));
+    }
   }
-  const { partitions } = broker.replica.state.topics;
-  const end = partitions.end(partition);
-  const target = offset === highWatermark ? end : offset;
-  // An offset below the present start is no error: what it asks for is done.
-  if (target < 0 || target > end) return refused(ErrorCode.OFFSET_OUT_OF_RANGE);
-  const outcome = await broker.logStarts.moveTo(partition, target);
-  if (outcome === 'disk-full') return refused(ErrorCode.KAFKA_STORAGE_ERROR);
-  if (outcome === 'stopped') return refused(ErrorCode.NOT_LEADER_OR_FOLLOWER);
-  if (!partitions.exists(partition)) return refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION);
-  return {
-    partitionIndex,
-    lowWatermark: partitions.logStart(partition),
-    errorCode: ErrorCode.NONE,
-  };
+
+  #place(topicName: string, { partitionIndex, offset }: AskedPartition) {
+    const partition = this.#broker.topics.byName(topicName)?.partitions[partitionIndex];
+    if (partition === undefined) return { error: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION };
+    const end = this.#broker.replica.state.topics.partitions.end(partition);
+    const target = offset === highWatermark ? end : offset;
+    // An offset below the present start is no error: what it asks for is done.
+    if (target < 0 || target > end) return { error: ErrorCode.OFFSET_OUT_OF_RANGE };
+    this.targets.set(partition, target);
+    return { partition };
+  }
+
+  topics(outcome: Outcome): DeleteRecordsResponseInput['topics'] {
+    let place = 0;
+    return this.#request.topics.map(({ name, partitions }) => ({
+      name,
+      partitions: partitions.map(({ partitionIndex }) => {
+        const at = this.#places[place++]!;
+        const errorCode = 'error' in at ? at.error : this.#errorOf(at.partition, outcome);
+        if (errorCode !== ErrorCode.NONE || 'error' in at) {
+          return { partitionIndex, lowWatermark: -1, errorCode };
+        }
+        const { partitions: table } = this.#broker.replica.state.topics;
+        return { partitionIndex, lowWatermark: table.logStart(at.partition), errorCode };
+      }),
+    }));
+  }
+
+  #errorOf(partition: number, outcome: Outcome): ErrorCode {
+    if (outcome === 'disk-full') return ErrorCode.KAFKA_STORAGE_ERROR;
+    if (outcome === 'stopped') return ErrorCode.NOT_LEADER_OR_FOLLOWER;
+    return this.#broker.replica.state.topics.partitions.exists(partition)
+      ? ErrorCode.NONE
+      : ErrorCode.UNKNOWN_TOPIC_OR_PARTITION;
+  }
 }

@@ -34,12 +34,17 @@ export class LogStarts {
     return moved;
   }
 
-  /** Moves one log start to `offset`, which is not above the partition's end. */
-  moveTo(partition: number, offset: number): Promise<Outcome> {
+  /** Moves log starts to offsets, none of which is above the end of its partition. */
+  moveTo(offsets: ReadonlyMap<number, number>): Promise<Outcome> {
     return this.move(async () => {
-      if (!this.isLive(partition)) return [];
-      if (offset <= this.#replica.state.topics.partitions.logStart(partition)) return [];
-      return [{ partition, offset, droppedBytes: await this.#bytesBelow(partition, offset) }];
+      const starts: LogStart[] = [];
+      for (const [partition, offset] of offsets) {
+        if (!this.isLive(partition)) continue;
+        if (offset <= this.#replica.state.topics.partitions.logStart(partition)) continue;
+        const droppedBytes = await this.#bytesBelow(partition, offset);
+        starts.push({ partition, offset, droppedBytes });
+      }
+      return starts;
     });
   }
 

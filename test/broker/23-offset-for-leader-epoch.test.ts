@@ -61,7 +61,7 @@ test('what was deleted ends at the log start', async (t) => {
   await node.restart();
   const client = await node.connect();
   await produceTo(client, { topic: 'orders', records: batchOf(['c', 'd']) });
-  await node.broker.logStarts.moveTo(topic.partitions[0]!, 3);
+  await node.broker.logStarts.moveTo(new Map([[topic.partitions[0]!, 3]]));
   assert.deepEqual(await ask(client, { leaderEpoch: first }), [0, first, 3]);
 });
 

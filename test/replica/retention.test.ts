@@ -112,7 +112,7 @@ test('the bytes of a partition stay right when its log start moves in other ways
   );
   const { partitions } = node.broker.replica.state.topics;
   const before = partitions.bytes(partition);
-  await node.broker.logStarts.moveTo(partition, 3);
+  await node.broker.logStarts.moveTo(new Map([[partition, 3]]));
   await look(node);
   assert.equal(partitions.logStart(partition), 6);
   assert.equal(partitions.bytes(partition), before / 4);
