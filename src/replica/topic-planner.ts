@@ -30,6 +30,7 @@ export class TopicPlanner {
   /** Partitions being added, by topic id: further changes of that topic wait. */
   readonly #growing = new Set<string>();
   #nextPartition = 0;
+  #plannedPartitions = 0;
 
   constructor(replica: Replica, random: Random) {
     this.#replica = replica;
@@ -61,7 +62,7 @@ export class TopicPlanner {
 
   /** Partitions that exist or are planned. */
   get partitionCount(): number {
-    return this.#replica.state.topics.partitions.live;
+    return this.#replica.state.topics.partitions.live + this.#plannedPartitions;
   }
 
   /** The creation that is under way for a name, if any. */
@@ -75,7 +76,10 @@ export class TopicPlanner {
     const meta = encodeTopicCreated({ ...topic, topicId: this.newTopicId(), firstPartition });
     const created = this.#replica
       .proposeAndWait({ type: EntryType.topicCreated, meta })
-      .finally(() => this.#creating.delete(topic.name));
+      .finally(() => {
+        this.#plannedPartitions -= topic.partitionCount;
+        this.#creating.delete(topic.name);
+      });
     this.#creating.set(topic.name, created);
     return created;
   }
@@ -92,9 +96,10 @@ export class TopicPlanner {
       firstPartition: this.#takePartitions(count),
       partitionCount: count,
     });
-    return this.#replica
-      .proposeAndWait({ type: EntryType.partitionsAdded, meta })
-      .finally(() => this.#growing.delete(topic.id));
+    return this.#replica.proposeAndWait({ type: EntryType.partitionsAdded, meta }).finally(() => {
+      this.#plannedPartitions -= count;
+      this.#growing.delete(topic.id);
+    });
   }
 
   delete(topic: Topic): Promise<Outcome> {
@@ -133,6 +138,7 @@ export class TopicPlanner {
   #takePartitions(count: number): number {
     const first = Math.max(this.#nextPartition, this.#replica.state.topics.partitions.next);
     this.#nextPartition = first + count;
+    this.#plannedPartitions += count;
     return first;
   }
 
