@@ -41,13 +41,18 @@ export class DiskGuard {
     return this.#freeBytes;
   }
 
+  /** The reserve is given up: what can wait must not use the rest. */
+  get isCritical(): boolean {
+    return this.#options.reserveBytes > 0 && !this.#reserved;
+  }
+
   /** Own writes count at once, before the next look at the disk. */
   wrote(bytes: number): void {
     this.#freeBytes -= bytes;
   }
 
   async start(): Promise<void> {
-    this.#reserved = (await this.#files.list(this.#folder)).includes('reserve');
+    this.#reserved = await this.#findReserve();
     await this.#look();
     this.#schedule();
   }
@@ -64,6 +69,17 @@ export class DiskGuard {
     this.#reserved = false;
     await this.#files.remove(this.#reservePath);
     return true;
+  }
+
+  /** A reserve that a stop left half filled, or of another size, is filled anew. */
+  async #findReserve(): Promise<boolean> {
+    if (!(await this.#files.list(this.#folder)).includes('reserve')) return false;
+    const file = await this.#files.open(this.#reservePath, 'read');
+    try {
+      return (await file.size()) === this.#options.reserveBytes;
+    } finally {
+      await file.close();
+    }
   }
 
   get #reservePath(): string {

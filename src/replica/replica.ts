@@ -379,7 +379,7 @@ export class Replica {
 
   /** Seals, snapshots and removes files in the background, one job at a time. */
   #considerHousekeeping(): void {
-    if (this.#housekeeping !== undefined || this.#stopped) return;
+    if (this.#housekeeping !== undefined || this.#stopped || this.disk.isCritical) return;
     const grown = this.journal.end - this.#snapshotPositions[1];
     const snapshotIsDue = grown >= this.#options.journal.snapshotBytes;
     if (snapshotIsDue || this.journal.sealIsDue) this.#startHousekeeping(snapshotIsDue, false);
@@ -409,7 +409,7 @@ export class Replica {
   }
 
   async #keepHouse(writesSnapshot: boolean, removesAll: boolean): Promise<void> {
-    await this.journal.seal(this.state.appliedIndex);
+    if (!this.disk.isCritical) await this.journal.seal(this.state.appliedIndex);
     if (!writesSnapshot) return;
     await this.#writeSnapshot();
     if (removesAll) await this.#forgetOlderSnapshots();

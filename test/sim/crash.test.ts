@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { CrashRun, type CrashRunCounts, type CrashRunOptions } from './crash.ts';
 
 /** More seeds, or one: KEYLANE_SIM_SEEDS=10000, KEYLANE_SIM_SEED=17. */
-const seedCount = Number(process.env['KEYLANE_SIM_SEEDS'] ?? 120);
+const seedCount = Number(process.env['KEYLANE_SIM_SEEDS'] ?? 100);
 const oneSeed = process.env['KEYLANE_SIM_SEED'];
 
 async function runSeeds(
@@ -60,6 +60,12 @@ test('nothing that was acknowledged is lost when the disk fails and the node res
 test('with sync=interval a crash takes the newest only, and leaves no damage', async (t) => {
   const counts = await runSeeds({ sync: 'interval' }, seedCount / 2);
   t.diagnostic(JSON.stringify(counts));
+});
+
+test('nothing that was acknowledged is lost when the disk fills up', async (t) => {
+  const counts = await runSeeds({ fills: true }, seedCount / 2);
+  t.diagnostic(JSON.stringify(counts));
+  if (oneSeed === undefined) assert.ok(counts.refused > seedCount / 2);
 });
 
 test('a disk whose sync does nothing is noticed', async () => {

@@ -15,6 +15,8 @@ export interface CrashRunOptions {
   readonly lies?: SimDisk['lies'];
   /** Syncs and writes fail now and then. */
   readonly faults?: boolean;
+  /** The disk fills up now and then. */
+  readonly fills?: boolean;
 }
 
 export interface CrashRunCounts extends WorkloadCounts {
@@ -23,6 +25,7 @@ export interface CrashRunCounts extends WorkloadCounts {
   kills: number;
   failures: number;
   startsCut: number;
+  startsOnFullDisk: number;
   cutBytes: number;
   filesMade: number;
   filesRemoved: number;
@@ -47,6 +50,7 @@ export class CrashRun {
     kills: 0,
     failures: 0,
     startsCut: 0,
+    startsOnFullDisk: 0,
     cutBytes: 0,
     filesMade: 0,
     filesRemoved: 0,
@@ -107,13 +111,29 @@ export class CrashRun {
 
   async #start(): Promise<Replica> {
     while (this.#random.next() < 0.15) await this.#startInterrupted();
-    const { replica, cutBytes } = await this.#clock.run(this.#open());
+    const { replica, cutBytes } = await this.#openWithSpace();
     this.counts.starts++;
     if (cutBytes > 0) this.counts.startsCut++;
     this.counts.cutBytes += cutBytes;
     await this.#clock.settle();
     this.#model.started(replica.state.appliedIndex, replica.state.terms);
     return replica;
+  }
+
+  /** A start on a full disk is refused, and works once there is space. */
+  async #openWithSpace(): Promise<{ replica: Replica; cutBytes: number }> {
+    try {
+      return await this.#clock.run(this.#open());
+    } catch (error) {
+      const isFull =
+        error instanceof Error && 'code' in error && /DISK_FULL|ENOSPC/.test(`${error.code}`);
+      if (!isFull) throw error;
+      this.counts.startsOnFullDisk++;
+      this.#disk.kill();
+      this.#clock.clear();
+      this.#disk.quotaBytes = Number.POSITIVE_INFINITY;
+      return this.#clock.run(this.#open());
+    }
   }
 
   #open(): Promise<{ replica: Replica; cutBytes: number }> {
@@ -132,7 +152,10 @@ export class CrashRun {
         indexCacheBytesMax: 8192,
         snapshotBytes: this.#snapshotBytes,
       },
-      disk: { lowWaterBytes: 0, reserveBytes: 0 },
+      disk:
+        this.#options.fills === true
+          ? { lowWaterBytes: 2000, reserveBytes: 4096 }
+          : { lowWaterBytes: 0, reserveBytes: 0 },
       onFatal: (error) => {
         this.#fatal ??= error;
       },
@@ -158,6 +181,7 @@ export class CrashRun {
     const actions = 5 + this.#below(60);
     for (let i = 0; i < actions && this.#fatal === undefined; i++) {
       this.#workload!.act();
+      if (this.#options.fills === true) this.#changeQuota();
       const steps = this.#below(this.#pick([2, 8, 30]));
       for (let step = 0; step < steps; step++) await this.#clock.step();
       if (this.#random.next() < 0.05) await this.#clock.advance(this.#below(1500));
@@ -166,6 +190,13 @@ export class CrashRun {
     if (replica.journal.logFiles[0] !== before) this.counts.filesRemoved++;
     this.counts.snapshots += this.#disk.paths().filter((path) => path.endsWith('.snapshot')).length;
     if (this.#options.faults !== true && this.#fatal !== undefined) throw this.#fatal;
+  }
+
+  /** Other programs take the space on the disk, and give it back. */
+  #changeQuota(): void {
+    const dice = this.#random.next();
+    if (dice < 0.05) this.#disk.quotaBytes = this.#disk.usedBytes + this.#below(8000);
+    else if (dice > 0.9) this.#disk.quotaBytes = Number.POSITIVE_INFINITY;
   }
 
   /** One of the coming calls of some kind fails. */
