@@ -13,13 +13,22 @@ export interface Clock {
   soon(callback: () => void): void;
 }
 
+/** Longer timers of the platform run at once; 24 days. */
+const timerMsMax = 2 ** 31 - 1;
+
 /** The machine's own clock. Timers do not keep the process alive. */
 export const systemClock: Clock = {
   monotonicMs: () => performance.now(),
   wallMs: () => Date.now(),
   after(delayMs, callback) {
-    const timer = setTimeout(callback, delayMs);
-    timer.unref();
+    let timer: NodeJS.Timeout;
+    const wait = (leftMs: number): void => {
+      const stepMs = Math.min(leftMs, timerMsMax);
+      const onTime = () => (stepMs < leftMs ? wait(leftMs - stepMs) : callback());
+      timer = setTimeout(onTime, stepMs);
+      timer.unref();
+    };
+    wait(delayMs);
     return () => clearTimeout(timer);
   },
   soon: (callback) => void setImmediate(callback),
