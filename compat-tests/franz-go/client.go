@@ -108,6 +108,17 @@ func consume(t *T, client *kgo.Client, count int) []*kgo.Record {
 	return records
 }
 
+// consumeSome polls until at least one record was received.
+func consumeSome(t *T, client *kgo.Client) []*kgo.Record {
+	for {
+		fetches := client.PollFetches(t)
+		t.NoError(fetches.Err(), "fetch")
+		if records := fetches.Records(); len(records) > 0 {
+			return records
+		}
+	}
+}
+
 // consumeAll reads a whole topic from its start, without a group.
 func consumeAll(t *T, topic string, count int, options ...kgo.Opt) []*kgo.Record {
 	base := []kgo.Opt{
