@@ -77,6 +77,10 @@ function openPartitions(request: FetchRequest, context: RequestContext): Opened 
   broker.fetchSessions.touch(session, nowMs);
   forget(session.partitions, request, apiVersion);
   addRequested(session.partitions, request, context);
+  if (request.topics.length > 0 && broker.fetchSessions.hasTooMany) {
+    broker.fetchSessions.close(sessionId);
+    return ErrorCode.FETCH_SESSION_ID_NOT_FOUND;
+  }
   return { partitions: session.partitions, session, isIncremental: true };
 }
 

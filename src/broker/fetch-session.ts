@@ -17,6 +17,8 @@ export interface FetchSession {
 
 /** A session that was used this recently is not given up for a new one (Kafka's default). */
 const evictableMs = 120_000;
+/** Partitions of all sessions together, which take some 200 bytes each and need not exist. */
+const partitionsMax = 1_000_000;
 
 export class FetchSessions {
   readonly #slotsMax: number;
@@ -45,8 +47,16 @@ export class FetchSessions {
     this.#sessions.set(session.id, session);
   }
 
+  /** Are there more partitions than all sessions together may have? */
+  get hasTooMany(): boolean {
+    let count = 0;
+    for (const { partitions } of this.#sessions.values()) count += partitions.size;
+    return count > partitionsMax;
+  }
+
   /** Undefined when there is no room: the client then goes on with full fetches. */
   create(usesTopicIds: boolean, nowMs: number): FetchSession | undefined {
+    while (this.hasTooMany) if (!this.#evict(nowMs)) return undefined;
     if (this.#sessions.size >= this.#slotsMax && !this.#evict(nowMs)) return undefined;
     const session: FetchSession = {
       id: this.#nextId(),
