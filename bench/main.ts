@@ -64,9 +64,15 @@ say(
 );
 for (const bench of cases) {
   if (options.only.length > 0 && !options.only.includes(bench.name)) continue;
-  const rows = rowsOf(bench, await runCase(bench));
-  results.push({ name: bench.name, about: bench.about, rows });
-  if (options.json !== true) console.log(`\n${table(bench, rows)}`);
+  try {
+    const rows = rowsOf(bench, await runCase(bench));
+    results.push({ name: bench.name, about: bench.about, rows });
+    if (options.json !== true) console.log(`\n${table(bench, rows)}`);
+  } catch (error) {
+    // The other cases are worth their minutes all the same.
+    console.error(`${bench.name} failed:`, error);
+    process.exitCode = 1;
+  }
 }
 const report = { note, environment, results };
 const folder = project('bench/results');

@@ -15,6 +15,7 @@ import {
   fetchRequest,
   fetchResponse,
 } from '../src/protocol/schema/01-fetch.ts';
+import { listOffsetsRequest, listOffsetsResponse } from '../src/protocol/schema/02-list-offsets.ts';
 import { metadataRequest, metadataResponse } from '../src/protocol/schema/03-metadata.ts';
 import {
   createTopicsRequest,
@@ -27,6 +28,8 @@ const produceVersion = 12;
 const fetchVersion = 12;
 const metadataVersion = 9;
 const createTopicsVersion = 5;
+const listOffsetsVersion = 6;
+const latestOffset = -1;
 
 export interface Target {
   readonly host: string;
@@ -64,7 +67,7 @@ export async function isServing({ host, port }: Target): Promise<boolean> {
   }
 }
 
-/** Creates topics and waits until each partition has a leader. */
+/** Creates topics and waits until each partition is served. */
 export async function createTopics(
   target: Target,
   topics: readonly { readonly name: string; readonly partitions: number }[],
@@ -86,18 +89,30 @@ export async function createTopics(
       if (errorCode !== 0) throw new Error(`${name}: error ${errorCode} ${errorMessage ?? ''}`);
     }
     for (const { name, partitions } of topics) {
-      while ((await leaders(connection, name)) < partitions);
+      while (!(await areServed(connection, name, partitions)));
     }
   } finally {
     connection.close();
   }
 }
 
-async function leaders(connection: RawConnection, name: string): Promise<number> {
-  const value = { topics: [{ name }], allowAutoTopicCreation: false };
-  const answer = await connection.call(metadataRequest, metadataResponse, metadataVersion, value);
-  const partitions = answer.topics[0]?.partitions ?? [];
-  return partitions.filter((partition) => partition.leaderId >= 0).length;
+/** Metadata tells of leaders before Kafka serves them, so each partition is asked for its end. */
+async function areServed(
+  connection: RawConnection,
+  topic: string,
+  count: number,
+): Promise<boolean> {
+  const partitions = Array.from({ length: count }, (_, partitionIndex) => ({
+    partitionIndex,
+    timestamp: latestOffset,
+  }));
+  const answer = await connection.call(
+    listOffsetsRequest,
+    listOffsetsResponse,
+    listOffsetsVersion,
+    { replicaId: -1, isolationLevel: 0, topics: [{ name: topic, partitions }] },
+  );
+  return answer.topics[0]!.partitions.every((partition) => partition.errorCode === 0);
 }
 
 export interface ProduceLoad extends RawLoad {
