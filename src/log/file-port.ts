@@ -18,7 +18,7 @@ export interface JournalFile {
 }
 
 export interface FilePort {
-  /** `create` makes a new empty file (an existing one is emptied); without it the file must exist. */
+  /** `create` makes an empty file (one that exists is emptied); else the file must exist. */
   open(path: string, mode: 'create' | 'write' | 'read'): Promise<JournalFile>;
   /** Names in a folder, sorted; an absent folder is empty. */
   list(folder: string): Promise<string[]>;

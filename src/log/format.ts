@@ -158,7 +158,7 @@ export function align(bytes: number): number {
   return Math.ceil(bytes / groupAlignBytes) * groupAlignBytes;
 }
 
-/** One Raft log entry as it is handed to the journal. Buffers are owned by the journal from then on. */
+/** One Raft log entry as it is handed to the journal, which owns the buffers from then on. */
 export interface Entry {
   readonly type: number;
   readonly version: number;

@@ -77,7 +77,7 @@ export class Journal {
     this.#lastTerm = options.start.term;
   }
 
-  /** Recovers what is on disk (creating the first file if there is nothing) and opens for writing. */
+  /** Recovers what is on disk (making the first file if there is none) and opens for writing. */
   static async open(options: JournalOptions): Promise<{ journal: Journal; cutBytes: number }> {
     const { files, folder, clock, start } = options;
     await files.makeFolder(folder);
@@ -133,7 +133,9 @@ export class Journal {
     try {
       await logFile.file.write(group.pieces, position - logFile.header.basePosition);
     } catch (error) {
-      throw this.#writeFailed(error, logFile);
+      const failure = this.#writeFailed(error, logFile);
+      if (failure.code === 'DISK_FULL') await this.#takeBack(logFile, position);
+      throw failure;
     }
     if (this.#options.sync === 'always') await this.#sync(logFile);
     this.#end = position + group.bytes;
@@ -254,6 +256,17 @@ export class Journal {
       writtenMs: this.#options.clock.wallMs(),
       salt: this.#logFiles.at(-1)!.header.salt,
     });
+  }
+
+  /** Frees what a write took before it found the disk full: behind the end there are zeros only. */
+  async #takeBack(logFile: LogFile, position: number): Promise<void> {
+    const inFile = position - logFile.header.basePosition;
+    try {
+      await logFile.file.truncate(inFile);
+      await logFile.file.truncate(Math.max(inFile, this.#options.fileBytesMax));
+    } catch (error) {
+      throw this.#fatal('DISK_FAILED', error, logFile);
+    }
   }
 
   #mustRoll(group: EncodedGroup): boolean {

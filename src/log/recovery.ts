@@ -2,7 +2,7 @@ import { assert } from '../core/assert.ts';
 import { BrokerError } from '../core/errors.ts';
 import { ExtentTable } from './extent-table.ts';
 import { addExtents } from './extents.ts';
-import type { FilePort } from './file-port.ts';
+import type { FilePort, JournalFile } from './file-port.ts';
 import { fileHeaderBytes, fileName, parseFileName, type StoredEntry } from './format.ts';
 import { IndexFile, writeIndexFile } from './index-file.ts';
 import { type LogFile, readFileHeader, unknownVersion } from './journal-file.ts';
@@ -34,7 +34,7 @@ export interface RecoveryOptions {
   readonly folder: string;
   readonly indexFolder: string;
   readonly start: RecoveryStart;
-  /** Called for every entry that the snapshot does not cover, in order; buffers do not outlive it. */
+  /** Gets each entry that the snapshot does not cover, in order; buffers do not outlive it. */
   readonly onEntry: (entry: StoredEntry) => void;
   /** False: only look, change nothing on disk (`keylane check`). */
   readonly repair: boolean;
@@ -236,7 +236,7 @@ function damaged(file: string, position: number, what: string): BrokerError {
 async function cutTail(last: LogFile, end: number): Promise<number> {
   const inFile = end - last.header.basePosition;
   const size = await last.file.size();
-  const torn = await bytesInUse(last, inFile, size);
+  const torn = await bytesInUse(last.file, inFile, size);
   if (torn > 0) {
     await last.file.truncate(inFile);
     await last.file.truncate(size);
@@ -245,11 +245,12 @@ async function cutTail(last: LogFile, end: number): Promise<number> {
   return torn;
 }
 
-async function bytesInUse(last: LogFile, from: number, size: number): Promise<number> {
+/** Bytes from `from` up to the last that is not zero. */
+export async function bytesInUse(file: JournalFile, from: number, size: number): Promise<number> {
   const chunk = Buffer.allocUnsafe(1024 * 1024);
   let used = 0;
   for (let at = from; at < size; at += chunk.length) {
-    const read = await last.file.read(chunk, 0, Math.min(chunk.length, size - at), at);
+    const read = await file.read(chunk, 0, Math.min(chunk.length, size - at), at);
     let end = read;
     while (end > 0 && chunk[end - 1] === 0) end--;
     if (end > 0) used = at + end - from;
@@ -302,9 +303,9 @@ async function scanForIndex(logFile: LogFile, next: LogFile, size: number): Prom
   logFile.end = position;
   if (position === next.header.basePosition) return;
   // The file behind it was removed, or this one ends too early.
-  const isWhole = next.header.firstIndex > lastIndex + 1;
-  if (isWhole && (await scanner.markBeyond(position)) === undefined) return;
   const inFile = position - logFile.header.basePosition;
+  const isWhole = next.header.firstIndex > lastIndex + 1;
+  if (isWhole && (await bytesInUse(logFile.file, inFile, size)) === 0) return;
   throw damaged(logFile.path, inFile, `lost: entries from ${lastIndex + 1} on in this file`);
 }
 

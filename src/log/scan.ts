@@ -69,7 +69,15 @@ export class FileScanner {
    * The first group header after `position` that names a sync mark beyond it: proof that the bytes
    * at `position` were once synced. Undefined if there is none: what lies there is a torn tail.
    */
-  async markBeyond(position: number): Promise<GroupHeader | undefined> {
+  markBeyond(position: number): Promise<GroupHeader | undefined> {
+    return this.headerBeyond(position, (header) => header.syncedPosition > position);
+  }
+
+  /** The first group header after `position` that is accepted. */
+  async headerBeyond(
+    position: number,
+    accepts: (header: GroupHeader) => boolean,
+  ): Promise<GroupHeader | undefined> {
     const base = this.#header.basePosition;
     let at = position - base + groupAlignBytes;
     while (at + groupHeaderBytes <= this.#fileBytes) {
@@ -80,7 +88,7 @@ export class FileScanner {
       while (inView <= last) {
         const header = readGroupHeader(view, inView, base + at + inView, this.#header.salt);
         if (header === undefined) inView += groupAlignBytes;
-        else if (header.syncedPosition > position) return header;
+        else if (accepts(header)) return header;
         else inView += groupBytes(header.bodyBytes);
       }
       at += inView;

@@ -74,7 +74,7 @@ export async function writeSnapshot(
 export async function readSnapshot(files: FilePort, folder: string): Promise<Snapshot | undefined> {
   const names = await snapshotNames(files, folder);
   for (const name of names.reverse()) {
-    const snapshot = await readOne(files, `${folder}/${name}`);
+    const snapshot = await readSnapshotFile(files, `${folder}/${name}`);
     if (snapshot !== undefined) return snapshot;
   }
   if (names.length === 0) return undefined;
@@ -89,13 +89,17 @@ export async function keepNewestSnapshot(files: FilePort, folder: string): Promi
   const names = await snapshotNames(files, folder);
   const newest = names.at(-1);
   if (newest === undefined) return false;
-  if ((await readOne(files, `${folder}/${newest}`)) === undefined) return false;
+  if ((await readSnapshotFile(files, `${folder}/${newest}`)) === undefined) return false;
   for (const name of names.slice(0, -1)) await files.remove(`${folder}/${name}`);
   await files.syncFolder(folder);
   return true;
 }
 
-async function readOne(files: FilePort, path: string): Promise<Snapshot | undefined> {
+/** One snapshot; undefined if it is damaged. */
+export async function readSnapshotFile(
+  files: FilePort,
+  path: string,
+): Promise<Snapshot | undefined> {
   const file = await files.open(path, 'read');
   try {
     const header = Buffer.alloc(headerBytes);
@@ -138,6 +142,6 @@ function snapshotName(index: number): string {
   return `${String(index).padStart(20, '0')}.snapshot`;
 }
 
-async function snapshotNames(files: FilePort, folder: string): Promise<string[]> {
+export async function snapshotNames(files: FilePort, folder: string): Promise<string[]> {
   return (await files.list(folder)).filter((name) => /^\d{20}\.snapshot$/.test(name));
 }

@@ -4,7 +4,7 @@ import { type FilePort, isCode, type JournalFile } from '../log/file-port.ts';
 export interface DiskGuardOptions {
   /** Writes that grow the log are refused while less than this is free. */
   readonly lowWaterBytes: number;
-  /** Held back as a zero-filled file, for commits and deletions when the disk is full all the same. */
+  /** Held back as a zero-filled file, for commits and deletions when the disk is full anyway. */
   readonly reserveBytes: number;
 }
 

@@ -161,7 +161,7 @@ export class ProducePlanner {
     return { outcome: accepted(baseOffset, stored.logAppendTime), batch, restsOnPending: false };
   }
 
-  /** The batch as it is stored: what the producer sent, but for what the topic's settings change. */
+  /** The batch as it is stored: as it was sent, but for what the topic's settings change. */
   #prepare(part: ProducePart, valid: ValidBatch, nowMs: number): Buffer {
     const { compressionType, timestampType } = part.settings;
     let batch = part.records!.subarray(0, valid.bytes);
@@ -222,7 +222,7 @@ function refused(
   return { outcome, batch: undefined, restsOnPending: false };
 }
 
-/** The entry was not stored: everything that was accepted in it is refused, in a way that clients retry. */
+/** The entry was not stored: what was accepted in it is refused, in a way that clients retry. */
 function refuseStored(outcomes: readonly ProduceOutcome[], result: 'disk-full' | 'stopped'): void {
   for (const outcome of outcomes) {
     if (outcome.errorCode !== ErrorCode.NONE) continue;

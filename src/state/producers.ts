@@ -109,7 +109,7 @@ export class ProducerTable {
   }
 }
 
-/** Adds a batch to a producer's state: the same code for what is applied and for what is planned. */
+/** Adds a batch to a producer's state: the same code for what is applied and what is planned. */
 export function remember(state: ProducerState, batch: ProducerBatch, appendedMs: number): void {
   if (batch.epoch !== state.epoch) {
     state.epoch = batch.epoch;

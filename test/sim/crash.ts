@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { type Random, seededRandom } from '../../src/core/random.ts';
+import { checkJournal } from '../../src/log/check.ts';
 import { Replica } from '../../src/replica/replica.ts';
 import { Model } from './model.ts';
 import { SimClock } from './sim-clock.ts';
@@ -111,6 +112,7 @@ export class CrashRun {
 
   async #start(): Promise<Replica> {
     while (this.#random.next() < 0.15) await this.#startInterrupted();
+    if (this.#random.next() < 0.3) await this.#check();
     const { replica, cutBytes } = await this.#openWithSpace();
     this.counts.starts++;
     if (cutBytes > 0) this.counts.startsCut++;
@@ -160,6 +162,18 @@ export class CrashRun {
         this.#fatal ??= error;
       },
     });
+  }
+
+  /** Whatever a stop leaves behind, an offline check finds no damage. */
+  async #check(): Promise<void> {
+    const lines: string[] = [];
+    const isSound = await checkJournal({
+      files: this.#disk.clone().files(),
+      folder,
+      entryTypeName: String,
+      onLine: (line) => lines.push(line),
+    });
+    assert.ok(isSound, lines.join('\n'));
   }
 
   /** A start that does not come to its end. */
