@@ -39,6 +39,7 @@ export const groupAlignBytes = 8;
 
 const fileMagic = 0x464a4c4b; // "KLJF"
 const groupMagic = 0x474a4c4b; // "KLJG"
+export const groupMagicBytes: Buffer = Buffer.from('KLJG', 'latin1');
 
 export interface FileHeader {
   readonly basePosition: number;

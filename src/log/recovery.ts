@@ -245,13 +245,16 @@ async function cutTail(last: LogFile, end: number): Promise<number> {
   return torn;
 }
 
+const zeros = Buffer.alloc(1024 * 1024);
+
 /** Bytes from `from` up to the last that is not zero. */
 export async function bytesInUse(file: JournalFile, from: number, size: number): Promise<number> {
-  const chunk = Buffer.allocUnsafe(1024 * 1024);
+  const chunk = Buffer.allocUnsafe(zeros.length);
   let used = 0;
   for (let at = from; at < size; at += chunk.length) {
     const read = await file.read(chunk, 0, Math.min(chunk.length, size - at), at);
     let end = read;
+    if (chunk.subarray(0, read).equals(zeros.subarray(0, read))) continue;
     while (end > 0 && chunk[end - 1] === 0) end--;
     if (end > 0) used = at + end - from;
   }

@@ -7,6 +7,7 @@ import {
   groupAlignBytes,
   groupBytes,
   groupHeaderBytes,
+  groupMagicBytes,
   groupVersion,
   journalVersion,
   readEntry,
@@ -84,14 +85,16 @@ export class FileScanner {
       const view = await this.#view(at, Math.min(windowBytes, this.#fileBytes - at));
       if (view === undefined) return undefined;
       const last = view.length - groupHeaderBytes;
-      let inView = 0;
-      while (inView <= last) {
-        const header = readGroupHeader(view, inView, base + at + inView, this.#header.salt);
-        if (header === undefined) inView += groupAlignBytes;
-        else if (accepts(header)) return header;
-        else inView += groupBytes(header.bodyBytes);
+      let from = 0;
+      for (;;) {
+        const found = findGroupMagic(view, from);
+        if (found > last) break;
+        const header = readGroupHeader(view, found, base + at + found, this.#header.salt);
+        if (header !== undefined && accepts(header)) return header;
+        from = found + (header === undefined ? groupAlignBytes : groupBytes(header.bodyBytes));
       }
-      at += inView;
+      // The view's last bytes may be the beginning of a header; a group may end behind the view.
+      at += Math.max(from, last + groupAlignBytes);
     }
     return undefined;
   }
@@ -108,6 +111,13 @@ export class FileScanner {
     const from = at - this.#windowAt;
     return this.#window.subarray(from, from + bytes);
   }
+}
+
+/** Where the next group may begin, or the end: most of what is searched are zeros. */
+function findGroupMagic(view: Buffer, from: number): number {
+  let at = view.indexOf(groupMagicBytes, from);
+  while (at >= 0 && at % groupAlignBytes !== 0) at = view.indexOf(groupMagicBytes, at + 1);
+  return at < 0 ? view.length : at;
 }
 
 function readEntries(whole: Buffer, header: GroupHeader): StoredEntry[] | undefined {
