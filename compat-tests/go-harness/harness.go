@@ -276,3 +276,9 @@ func (t *T) runCleanups() {
 		fn()
 	}
 }
+
+// Compacts tells whether the broker under test has compacted topics. Keylane refuses them by name
+// until it has them.
+func Compacts() bool {
+	return os.Getenv("COMPAT_BROKER") != "keylane"
+}

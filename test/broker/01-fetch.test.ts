@@ -34,6 +34,8 @@ test('an offset beyond the log or below its start is out of range; its end is no
 test('unknown topics and wrong leader epochs are errors of their partition', async (t) => {
   const node = await startTestNode(t);
   await node.createTopic('orders');
+  // A second term, so that there is a leader epoch below the present one.
+  await node.restart();
   const client = await node.connect();
   const epoch = node.broker.replica.leaderEpoch;
   const errorOf = async (topic: string, leaderEpoch: number) => {
