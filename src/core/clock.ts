@@ -16,9 +16,6 @@ export interface Clock {
 /** Longer timers of the platform run at once; 24 days. */
 const timerMsMax = 2 ** 31 - 1;
 
-/** The longest that setTimeout takes; a longer one would fire at once. */
-const timerMsMax = 2 ** 31 - 1;
-
 /** The machine's own clock. Timers do not keep the process alive. */
 export const systemClock: Clock = {
   monotonicMs: () => performance.now(),
