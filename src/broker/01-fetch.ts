@@ -19,7 +19,7 @@ const finalEpoch = -1;
 export const fetch = defineHandler({
   request: fetchRequest,
   response: fetchResponse,
-  versions: [4, 18],
+  versions: [0, 18],
   handle(request, context, answer) {
     // An answer may be large: it is made only when the ones before it are on their way.
     context.reply.onTurn(() => startFetch(request, context, answer));

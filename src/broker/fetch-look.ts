@@ -21,6 +21,8 @@ export interface FetchLookOptions {
    * their turn next. A full fetch tells of every partition.
    */
   readonly endsWhenFull: boolean;
+  /** Each partition gives a batch however large it is, and not only the first of the answer. */
+  readonly oneOfEach: boolean;
 }
 
 /**
@@ -36,6 +38,7 @@ export class FetchLook {
   readonly #broker: Broker;
   readonly #knowsTopicIds: boolean;
   readonly #endsWhenFull: boolean;
+  readonly #oneOfEach: boolean;
   readonly #candidates: Iterator<FetchPartition>;
   #bytesLeft: number;
 
@@ -45,6 +48,7 @@ export class FetchLook {
     this.#bytesLeft = options.bytesMax;
     this.#knowsTopicIds = options.knowsTopicIds;
     this.#endsWhenFull = options.endsWhenFull;
+    this.#oneOfEach = options.oneOfEach;
   }
 
   /** Goes on until the end, or to a partition for which it has to wait: then call `wait`. */
@@ -105,7 +109,7 @@ export class FetchLook {
     return {
       bytesMax: Math.min(partition.bytesMax, this.#bytesLeft),
       // The first batch of an answer is given however large it is (KIP-74).
-      oneAtLeast: this.bytes === 0,
+      oneAtLeast: this.#oneOfEach || this.bytes === 0,
       offsetEnd,
     };
   }

@@ -9,10 +9,11 @@ import { FetchLook, type Found } from './fetch-look.ts';
 import type { FetchPartitions } from './fetch-partitions.ts';
 import type { FetchSession } from './fetch-session.ts';
 import type { Answer, RequestContext } from './handler.ts';
+import { batchesFrom, MessageSets, messageSetBytesMax, oneAtLeastFrom } from './message-sets.ts';
 
 type PartitionResponse = FetchResponseInput['responses'][number]['partitions'][number];
 
-const noRecords = Buffer.alloc(0);
+const noBatches: Buffer[] = [];
 const readCommitted = 1;
 
 /**
@@ -59,14 +60,16 @@ export class PendingFetch {
   async #look(mustAnswer: boolean): Promise<void> {
     const number = ++this.#looks;
     const { broker, apiVersion } = this.#context;
-    const { maxBytes, minBytes } = this.#request;
+    const { minBytes } = this.#request;
     const look = new FetchLook(
       broker,
       this.#isIncremental ? this.#partitions.ready() : [...this.#partitions.all()],
       {
-        bytesMax: Math.min(maxBytes, broker.settings['fetch.max.bytes']),
+        bytesMax: this.#bytesMax,
         knowsTopicIds: apiVersion >= 13,
         endsWhenFull: this.#isIncremental,
+        // Of a batch that is too large some messages may fit.
+        oneOfEach: apiVersion < oneAtLeastFrom,
       },
     );
     for (let partition = look.run(); partition !== undefined; partition = look.run()) {
@@ -139,22 +142,31 @@ export class PendingFetch {
     else this.#answer(this.#response(found, read.pieces), read.release);
   }
 
+  get #bytesMax(): number {
+    const { broker, apiVersion } = this.#context;
+    const bytesMax = Math.min(this.#request.maxBytes, broker.settings['fetch.max.bytes']);
+    return apiVersion < batchesFrom ? Math.min(bytesMax, messageSetBytesMax) : bytesMax;
+  }
+
   #response(found: readonly Found[], pieces: readonly Buffer[][]): FetchResponseInput {
+    const { broker, apiVersion } = this.#context;
+    const sets =
+      apiVersion < batchesFrom ? new MessageSets(broker, apiVersion, this.#bytesMax) : undefined;
     const responses: Topic[] = [];
     const byTopic = new Map<string, Topic>();
     let read = 0;
     for (const item of found) {
-      const records = item.plan === undefined ? noRecords : pieces[read++]!;
+      const batches = item.plan === undefined ? noBatches : pieces[read++]!;
       if (!this.#isNews(item)) continue;
       const { topicName, topicId } = item.partition;
-      const key = this.#context.apiVersion >= 13 ? topicId : topicName;
+      const key = apiVersion >= 13 ? topicId : topicName;
       let topic = byTopic.get(key);
       if (topic === undefined) {
         topic = { topic: topicName, topicId, partitions: [] };
         byTopic.set(key, topic);
         responses.push(topic);
       }
-      topic.partitions.push(this.#partitionResponse(item, records));
+      topic.partitions.push(this.#partitionResponse(item, batches, sets));
     }
     return { errorCode: ErrorCode.NONE, sessionId: this.#session?.id ?? 0, responses };
   }
@@ -180,9 +192,17 @@ export class PendingFetch {
     return isNews;
   }
 
-  #partitionResponse(found: Found, records: Buffer | Buffer[]): PartitionResponse {
+  #partitionResponse(
+    found: Found,
+    batches: Buffer[],
+    sets: MessageSets | undefined,
+  ): PartitionResponse {
     const { broker } = this.#context;
-    const { partition, errorCode, highWatermark } = found;
+    const { partition, highWatermark } = found;
+    const isConverted = sets !== undefined && batches.length > 0;
+    const { errorCode, records } = isConverted
+      ? sets.of(partition, batches)
+      : { errorCode: found.errorCode, records: batches };
     const isReadCommitted = this.#request.isolationLevel === readCommitted;
     const isFenced = errorCode === ErrorCode.FENCED_LEADER_EPOCH && this.#context.apiVersion >= 12;
     return {
