@@ -30,11 +30,34 @@ const readyMsMax = 120_000;
 const stopMsMax = 60_000;
 const pollMs = 5;
 
+/** What has to go whatever ends the harness: brokers and their data. */
+const alive = new Map<ChildProcess, string>();
+process.on('exit', () => {
+  for (const [child, folder] of alive) {
+    child.kill('SIGKILL');
+    rmSync(folder, { recursive: true, force: true });
+  }
+});
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => process.exit(1));
+
 let keylaneScript = project('bin/keylane.cjs');
 
 /** Another build than this project's, to compare two of them. */
 export function useKeylaneScript(path: string): void {
   keylaneScript = path;
+}
+
+interface Percentiles {
+  readonly p50: number;
+  readonly p99: number;
+  readonly p999: number;
+  readonly max: number;
+}
+
+/** Milliseconds, as loop-delay.mjs tells them. */
+export interface TurnsReport {
+  readonly turnsMs: Percentiles;
+  readonly loopDelayMs: Percentiles;
 }
 
 /** A broker that runs, with a data folder of its own below TMPDIR. */
@@ -72,6 +95,7 @@ export class BrokerProcess {
     const started = performance.now();
     const child =
       arm.broker === 'kafka' ? startKafka(port, folder) : startKeylane(arm, port, folder);
+    alive.set(child, folder);
     let early = '';
     const gather = (text: Buffer): void => {
       early += text.toString();
@@ -79,7 +103,6 @@ export class BrokerProcess {
     child.stderr?.on('data', gather);
     while (!(await isServing(target))) {
       if (child.exitCode !== null || performance.now() - started > readyMsMax) {
-        child.kill('SIGKILL');
         throw new Error(`${arm.name} did not start: ${early}`);
       }
       await pause(pollMs);
@@ -98,12 +121,12 @@ export class BrokerProcess {
   }
 
   /** Lets bench/loop-delay.mjs, where it is preloaded, write and forget what it has measured. */
-  async turns(): Promise<{ p99: number; p999: number; max: number }> {
-    const from = this.#stderr.length;
+  async turns(): Promise<TurnsReport> {
+    this.#stderr = '';
     this.#child.kill('SIGUSR2');
     for (;;) {
-      const line = /\{"loopDelayMs":(\{.*?\})\}\n/.exec(this.#stderr.slice(from))?.[1];
-      if (line !== undefined) return JSON.parse(line);
+      const line = /^\{"turnsMs".*\}$/m.exec(this.#stderr)?.[0];
+      if (line !== undefined) return JSON.parse(line) as TurnsReport;
       if (this.#child.exitCode !== null) throw new Error(`the broker ended: ${this.#stderr}`);
       await pause(pollMs);
     }
@@ -118,6 +141,7 @@ export class BrokerProcess {
       await ended;
       clearTimeout(late);
     }
+    alive.delete(this.#child);
     if (!keep) rmSync(this.#folder, { recursive: true, force: true });
     return this.#folder;
   }
