@@ -7,7 +7,13 @@ import { ExtentIndex } from './extent-index.ts';
 import { ExtentTable } from './extent-table.ts';
 import { addExtents } from './extents.ts';
 import { type FilePort, isCode } from './file-port.ts';
-import { type Entry, fileHeaderBytes, fileName, type StoredEntry } from './format.ts';
+import {
+  type Entry,
+  fileHeaderBytes,
+  fileName,
+  groupAlignBytes,
+  type StoredEntry,
+} from './format.ts';
 import { type EncodedGroup, encodeGroup } from './group-encoder.ts';
 import { IndexFile, writeIndexFile } from './index-file.ts';
 import { createLogFile, type LogFile } from './journal-file.ts';
@@ -94,8 +100,13 @@ export class Journal {
     const journal = new Journal(options, recovered.logFiles, recovered.end);
     journal.#lastIndex = recovered.lastIndex;
     journal.#lastTerm = recovered.lastTerm;
-    if (journal.#logFiles.length === 0) await journal.#startFile(start.position);
-    else await journal.#rewriteTail(recovered.unsyncedFrom);
+    try {
+      if (journal.#logFiles.length === 0) await journal.#startFile(start.position);
+      else await journal.#rewriteTail(recovered.unsyncedFrom);
+    } catch (error) {
+      if (!isCode(error, 'ENOSPC')) throw error;
+      throw new BrokerError('DISK_FULL', `no space left for ${folder}`, { folder }, error);
+    }
     return { journal, cutBytes: recovered.cutBytes };
   }
 
@@ -331,6 +342,8 @@ export class Journal {
       await last.file.read(chunk, 0, bytes, at - base);
       await last.file.write([chunk.subarray(0, bytes)], at - base);
     }
+    // The same goes for the file's length; a new one is written for certain.
+    if (start < this.#end) await last.file.truncate((await last.file.size()) + groupAlignBytes);
     await last.file.sync();
   }
 

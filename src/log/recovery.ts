@@ -2,7 +2,7 @@ import { assert } from '../core/assert.ts';
 import { BrokerError } from '../core/errors.ts';
 import { ExtentTable } from './extent-table.ts';
 import { addExtents } from './extents.ts';
-import type { FilePort, JournalFile } from './file-port.ts';
+import { type FilePort, isCode, type JournalFile } from './file-port.ts';
 import { fileHeaderBytes, fileName, parseFileName, type StoredEntry } from './format.ts';
 import { IndexFile, writeIndexFile } from './index-file.ts';
 import { type LogFile, readFileHeader, unknownVersion } from './journal-file.ts';
@@ -283,7 +283,13 @@ async function openIndex(
   }
   await scanForIndex(logFile, next, size);
   if (!repair) return;
-  await writeIndexFile(files, indexFolder, name, logFile.table!, pause);
+  try {
+    await writeIndexFile(files, indexFolder, name, logFile.table!, pause);
+  } catch (error) {
+    // Without space the extents stay in memory; sealing tries again later.
+    if (isCode(error, 'ENOSPC')) return;
+    throw error;
+  }
   logFile.index = await IndexFile.open(files, `${indexFolder}/${name}`);
   if (logFile.index !== undefined) logFile.table = undefined;
 }

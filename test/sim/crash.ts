@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { BrokerError } from '../../src/core/errors.ts';
 import { type Random, seededRandom } from '../../src/core/random.ts';
 import { checkJournal } from '../../src/log/check.ts';
 import { Replica } from '../../src/replica/replica.ts';
@@ -46,6 +47,7 @@ export class CrashRun {
     acknowledged: 0,
     refused: 0,
     duplicates: 0,
+    resent: 0,
     starts: 0,
     crashes: 0,
     kills: 0,
@@ -99,7 +101,9 @@ export class CrashRun {
 
   #newWorkload(replica: Replica): Workload {
     const mayLoseTail = this.#options.sync === 'interval';
-    return new Workload(this.#random, this.#clock, this.#model, replica, mayLoseTail);
+    const mayRefuse = this.#options.fills === true;
+    const options = { mayLoseTail, mayRefuse };
+    return new Workload(this.#random, this.#clock, this.#model, replica, options);
   }
 
   #below(bound: number): number {
@@ -127,9 +131,7 @@ export class CrashRun {
     try {
       return await this.#clock.run(this.#open());
     } catch (error) {
-      const isFull =
-        error instanceof Error && 'code' in error && /DISK_FULL|ENOSPC/.test(`${error.code}`);
-      if (!isFull) throw error;
+      if (!isDiskFull(error)) throw error;
       this.counts.startsOnFullDisk++;
       this.#disk.kill();
       this.#clock.clear();
@@ -185,7 +187,7 @@ export class CrashRun {
       failed = error;
     });
     for (let steps = this.#below(40); steps > 0; steps--) await this.#clock.step();
-    if (failed !== undefined) throw failed;
+    if (failed !== undefined && !isDiskFull(failed)) throw failed;
     this.#fail();
   }
 
@@ -264,4 +266,8 @@ export class CrashRun {
     this.#clock.clear();
     this.#fatal = undefined;
   }
+}
+
+function isDiskFull(error: unknown): boolean {
+  return error instanceof BrokerError && error.code === 'DISK_FULL';
 }

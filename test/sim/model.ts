@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import type { Command } from '../../src/replica/replica.ts';
 import { EntryType, entryVersion } from '../../src/state/entry-types.ts';
 import { StateMachine } from '../../src/state/state-machine.ts';
-import { readStoredBatch } from '../../src/state/stored-batch.ts';
+import { readStoredBatch, type StoredBatchFacts } from '../../src/state/stored-batch.ts';
 
 interface Proposed {
   readonly term: number;
@@ -26,6 +26,7 @@ export class Model {
   readonly #mayLoseTail: boolean;
   #state = new StateMachine();
   #batches = new Map<number, ModelBatch[]>();
+  #sequences = new Set<string>();
   #proposed: Proposed[] = [];
   /** Everything in the state, to begin anew from where a tail was lost. */
   #history: Proposed[] = [];
@@ -121,6 +122,7 @@ export class Model {
     const kept = this.#history.slice(0, index);
     this.#state = new StateMachine();
     this.#batches = new Map();
+    this.#sequences = new Set();
     this.#history = [];
     this.#durableIndex = 0;
     for (const proposed of kept) this.#apply(proposed);
@@ -143,11 +145,20 @@ export class Model {
     for (let i = 0; i < batches.length; i++) this.#remember(partitions[i]!, batches[i]!);
   }
 
+  /** A batch of an idempotent producer is stored once, however often it is sent. */
+  #storeOnce(partition: number, batch: StoredBatchFacts): void {
+    const key = `${partition}/${batch.producerId}/${batch.firstSequence}`;
+    assert(!this.#sequences.has(key), `batch ${key} is stored twice`);
+    this.#sequences.add(key);
+  }
+
   #remember(partition: number, bytes: Buffer): void {
     if (!this.state.topics.partitions.exists(partition)) return;
-    const { baseOffset, lastOffsetDelta } = readStoredBatch(bytes);
+    const facts = readStoredBatch(bytes);
+    const { baseOffset, lastOffsetDelta } = facts;
     const stored = this.#batches.get(partition) ?? [];
     this.#batches.set(partition, stored);
+    if (facts.producerId >= 0) this.#storeOnce(partition, facts);
     stored.push({ baseOffset, endOffset: baseOffset + lastOffsetDelta + 1, bytes });
   }
 }

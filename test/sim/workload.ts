@@ -35,7 +35,8 @@ interface Producer {
   readonly id: number;
   readonly partition: number;
   nextSequence: number;
-  inFlight: number;
+  /** Sent and not answered, in order. */
+  inFlight: Buffer[];
   /** What was acknowledged last, to be sent again now and then. */
   last: { readonly records: Buffer; readonly baseOffset: number } | undefined;
 }
@@ -45,11 +46,17 @@ export interface WorkloadCounts {
   acknowledged: number;
   refused: number;
   duplicates: number;
+  resent: number;
 }
 
 /** Random requests to one replica, and what their answers promise. */
 export class Workload {
-  readonly counts: WorkloadCounts = { acknowledged: 0, refused: 0, duplicates: 0 };
+  readonly counts: WorkloadCounts = {
+    acknowledged: 0,
+    refused: 0,
+    duplicates: 0,
+    resent: 0,
+  };
   readonly #random: Random;
   readonly #clock: SimClock;
   readonly #model: Model;
@@ -58,6 +65,8 @@ export class Workload {
   readonly #planned = new Map<string, number>();
   /** With `sync=interval` an acknowledged commit may be lost. */
   readonly #mayLoseTail: boolean;
+  /** Requests may be refused for want of space. */
+  readonly #mayRefuse: boolean;
   #replica: Replica;
   #planner: ProducePlanner;
   #producers: Producer[] = [];
@@ -69,9 +78,10 @@ export class Workload {
     clock: SimClock,
     model: Model,
     replica: Replica,
-    mayLoseTail: boolean,
+    { mayLoseTail, mayRefuse }: { mayLoseTail: boolean; mayRefuse: boolean },
   ) {
     this.#mayLoseTail = mayLoseTail;
+    this.#mayRefuse = mayRefuse;
     this.#random = random;
     this.#clock = clock;
     this.#model = model;
@@ -83,9 +93,12 @@ export class Workload {
   startWith(replica: Replica): void {
     this.#replica = replica;
     this.#planner = this.#follow(replica);
-    this.#producers = [];
     this.#topicIsPlanned = false;
-    if (this.#mayLoseTail) this.#committed.clear();
+    if (this.#mayLoseTail) {
+      this.#committed.clear();
+      this.#producers = [];
+    }
+    for (const producer of [...this.#producers]) this.#resend(producer);
     for (const [key, offset] of this.#committed) {
       const [groupId, partition] = key.split('/') as [string, string];
       if (!replica.state.topics.partitions.exists(Number(partition))) continue;
@@ -188,7 +201,9 @@ export class Workload {
     return buildBatch({ records, producerId: producer.id, producerEpoch: 0, baseSequence }, codecs);
   }
 
-  #part(partition: number, records: Buffer): ProducePart {
+  /** The planner changes the bytes that it is given; a client keeps what it sends. */
+  #part(partition: number, sent: Buffer): ProducePart {
+    const records = Buffer.from(sent);
     return { partition, topicPartition: `p-${partition}`, settings: topicSettings, records };
   }
 
@@ -224,25 +239,41 @@ export class Workload {
     if (producer === undefined || this.#chance(0.1)) {
       const id = 1000 + this.#below(1_000_000_000);
       const partition = this.#pick(partitions)!;
-      producer = { id, partition, nextSequence: 0, inFlight: 0, last: undefined };
+      producer = { id, partition, nextSequence: 0, inFlight: [], last: undefined };
       this.#producers.push(producer);
     }
     if (!partitions.includes(producer.partition)) {
       this.#producers.splice(this.#producers.indexOf(producer), 1);
       return;
     }
-    if (producer.last !== undefined && producer.inFlight === 0 && this.#chance(0.2)) {
+    if (producer.last !== undefined && producer.inFlight.length === 0 && this.#chance(0.4)) {
       this.#repeat(producer, producer.last);
-    } else if (producer.inFlight < 5) this.#sendNext(producer);
+    } else if (producer.inFlight.length < 5) this.#send(producer, this.#records(producer));
   }
 
-  #sendNext(producer: Producer): void {
-    const records = this.#records(producer);
+  /**
+   * After a start a client sends again what was not answered. Some of it may be stored already: the
+   * answer is the same, and nothing is there twice (see Model).
+   */
+  #resend(producer: Producer): void {
+    const unanswered = producer.inFlight;
+    producer.inFlight = [];
+    if (!this.#replica.state.topics.partitions.exists(producer.partition)) return;
+    for (const records of unanswered) {
+      this.counts.resent++;
+      this.#send(producer, records);
+    }
+  }
+
+  #send(producer: Producer, records: Buffer): void {
     const part = this.#part(producer.partition, records);
-    producer.inFlight++;
+    producer.inFlight.push(records);
     this.#planner.produce([part], 11, ([outcome]) => {
-      producer.inFlight--;
+      // A batch that is refused at once is answered before those that wait for the disk.
+      producer.inFlight.splice(producer.inFlight.indexOf(records), 1);
       this.#produced(part, outcome!);
+      const isMissing = outcome!.errorCode === ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER;
+      assert.ok(!isMissing || this.#mayRefuse, 'no batch of a producer is missing');
       if (outcome!.errorCode === ErrorCode.NONE) {
         producer.last = { records, baseOffset: outcome!.baseOffset };
       } else {
@@ -255,7 +286,7 @@ export class Workload {
 
   #repeat(producer: Producer, last: { records: Buffer; baseOffset: number }): void {
     const replica = this.#replica;
-    const part = this.#part(producer.partition, Buffer.from(last.records));
+    const part = this.#part(producer.partition, last.records);
     this.#planner.produce([part], 11, ([outcome]) => {
       const { partitions } = replica.state.topics;
       if (outcome!.errorCode !== ErrorCode.NONE || !partitions.exists(part.partition)) return;
