@@ -19,7 +19,7 @@ interface StartFlags {
 const exitStatusHelp = `
 Exit status:
   0  done, or stopped by SIGTERM or SIGINT
-  1  failure: data folder, address, disk, or the broker itself
+  1  failure: data folder, address, disk, or the broker itself; check found damage
   2  a setting or the command line is wrong
 `;
 
@@ -39,6 +39,11 @@ function commandLine(): Command {
     .option('--set <name=value>', 'any setting; may be repeated', collectSetting)
     .addHelpText('after', '\nFlags override KEYLANE_* variables, which override the file.')
     .action(startBroker);
+  program
+    .command('check')
+    .description('read a data folder that no broker has open, and say whether it is sound')
+    .requiredOption('--data <dir>', 'folder of the data')
+    .action(checkData);
   program
     .command('settings')
     .description('list all settings with their defaults')
@@ -63,11 +68,21 @@ async function startBroker({ config, set = [], ...named }: StartFlags): Promise<
   await start({ config, flags, version: manifest.version });
 }
 
+async function checkData({ data }: { readonly data: string }): Promise<void> {
+  const { check } = await import('./cli/check.ts');
+  const isSound = await check(data, linePrinter());
+  if (!isSound) process.exitCode = exitStatus.failure;
+}
+
 async function listSettings(): Promise<void> {
   const { settingsList } = await import('./cli/settings-list.ts');
+  linePrinter()(settingsList());
+}
+
+function linePrinter(): (line: string) => void {
   // A reader such as `head` may leave before the end.
   process.stdout.on('error', () => undefined);
-  process.stdout.write(settingsList());
+  return (line) => void process.stdout.write(`${line}\n`);
 }
 
 /** Errors that say themselves what is wrong; all others end the process with their stack. */

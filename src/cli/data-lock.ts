@@ -1,19 +1,30 @@
-import { randomUUID } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import { promises as fsp } from 'node:fs';
 import { createServer, type Server } from 'node:net';
 import { join } from 'node:path';
 import { BrokerError } from '../core/errors.ts';
-import { isRunning, type LockHolder, parseHolder, socketPath, thisProcess } from './lock-holder.ts';
+import {
+  formatHolder,
+  isRunning,
+  type LockHolder,
+  parseHolder,
+  socketName,
+  socketPath,
+  thisProcess,
+} from './lock-holder.ts';
 
 /**
  * One broker per data folder. Node has no kernel locks on files, so the lock is a chain of
  * generations, `lock.1`, `lock.2`, and so on, each naming one process. The process named by the
  * highest generation holds the folder for as long as it runs; nothing has to be undone at its end.
  *
+ * A generation is a symbolic link whose target is text: it comes into being whole, only if there is
+ * none of its name, and on a full disk too.
+ *
  * Invariant: generation n + 1 is made only after the process of generation n was seen to have
- * ended, and only one starter can make it (link fails if the name exists). The highest generation
- * is never removed, so a starter that was slow, and made a name that had been used and removed
- * before, finds a higher one when it looks again, and withdraws.
+ * ended, and only one starter can make it. The highest generation is never removed, so a starter
+ * that was slow, and made a name that had been used and removed before, finds a higher one when it
+ * looks again, and withdraws.
  */
 
 export interface DataLock {
@@ -30,22 +41,19 @@ interface Generation {
 
 /** Locks an existing folder, or throws DATA_DIR_LOCKED with the pid of the broker that has it. */
 export async function lockDataFolder(folder: string): Promise<DataLock> {
-  const id = randomUUID();
-  const socketName = `lock-${id}.sock`;
-  const server = await listen(socketPath(folder, socketName));
-  const draft = join(folder, `lock-${id}.draft`);
-  const holder = thisProcess(server === undefined ? '' : socketName);
+  const socketId = randomBytes(4).toString('hex');
+  const server = await listen(socketPath(folder, socketId));
   const release = (): Promise<void> => closeServer(server);
   try {
-    await fsp.writeFile(draft, `${JSON.stringify(holder)}\n`, { flag: 'wx' });
-    const number = await claim(folder, draft);
+    const number = await claim(folder, thisProcess(server === undefined ? '' : socketId));
     await removeOlder(folder, number);
     return { release };
   } catch (error) {
     await release();
-    throw error;
-  } finally {
-    await fsp.rm(draft, { force: true });
+    if (error instanceof BrokerError) throw error;
+    const reason = error instanceof Error ? error.message : String(error);
+    const message = `the data folder ${folder} cannot be locked: ${reason}`;
+    throw new BrokerError('DATA_DIR_UNUSABLE', message, { folder }, error);
   }
 }
 
@@ -57,8 +65,8 @@ export async function findDataFolderHolder(folder: string): Promise<LockHolder |
   return holder;
 }
 
-/** Makes the next generation from the draft; answers its number once no other can have one. */
-async function claim(folder: string, draft: string): Promise<number> {
+/** Makes the next generation; answers its number once no other can have a higher one. */
+async function claim(folder: string, self: LockHolder): Promise<number> {
   for (;;) {
     const highest = await highestGeneration(folder);
     const holder = highest?.holder;
@@ -66,7 +74,7 @@ async function claim(folder: string, draft: string): Promise<number> {
     const number = (highest?.number ?? 0) + 1;
     const name = join(folder, `lock.${number}`);
     try {
-      await fsp.link(draft, name);
+      await fsp.symlink(formatHolder(self), name);
     } catch (error) {
       if (isCode(error, 'EEXIST')) continue;
       throw error;
@@ -80,13 +88,20 @@ async function highestGeneration(folder: string): Promise<Generation | undefined
   for (;;) {
     const number = await highestNumber(folder);
     if (number === 0) return undefined;
-    try {
-      const text = await fsp.readFile(join(folder, `lock.${number}`), 'utf8');
-      return { number, holder: parseHolder(text) };
-    } catch (error) {
-      // Somebody withdrew, or a higher one was made: look again.
-      if (!isCode(error, 'ENOENT')) throw error;
-    }
+    const found = await readHolder(folder, `lock.${number}`);
+    // Somebody withdrew, or a higher one was made: look again.
+    if (found !== 'gone') return { number, holder: found };
+  }
+}
+
+/** Undefined where the name is not a link that we have made: nobody holds the folder by it. */
+async function readHolder(folder: string, name: string): Promise<LockHolder | undefined | 'gone'> {
+  try {
+    return parseHolder(await fsp.readlink(join(folder, name)));
+  } catch (error) {
+    if (isCode(error, 'ENOENT')) return 'gone';
+    if (isCode(error, 'EINVAL')) return undefined;
+    throw error;
   }
 }
 
@@ -100,9 +115,10 @@ async function removeOlder(folder: string, number: number): Promise<void> {
   for (const name of await fsp.readdir(folder)) {
     const older = Number(generationName.exec(name)?.[1] ?? number);
     if (older >= number) continue;
-    const text = await fsp.readFile(join(folder, name), 'utf8').catch(() => '');
-    const socket = parseHolder(text)?.socket ?? '';
-    if (/^lock-[0-9a-f-]+\.sock$/.test(socket)) await fsp.rm(join(folder, socket), { force: true });
+    const found = await readHolder(folder, name);
+    if (typeof found === 'object' && found.socketId !== '') {
+      await fsp.rm(join(folder, socketName(found.socketId)), { force: true });
+    }
     await fsp.rm(join(folder, name), { force: true });
   }
 }

@@ -25,19 +25,23 @@ export async function openDataMeta(
   folder: string,
   nodeId: number,
 ): Promise<DataMeta> {
-  const names = await files.list(folder);
-  if (!names.includes(metaName)) {
-    // It is durable before the first byte of data, so data without it is not ours to judge.
-    if (names.includes('default')) throw unusable(folder, `has data, but no ${metaName}`);
-    return createMeta(files, folder, nodeId);
-  }
-  const meta = parseMeta(folder, await readMeta(files, folder));
+  const meta = await readDataMeta(files, folder);
+  if (meta === undefined) return createMeta(files, folder, nodeId);
   if (meta.nodeId !== nodeId) {
     const owner = `the data folder ${folder} belongs to node ${meta.nodeId}`;
     const message = `node.id is ${nodeId}, but ${owner}`;
     throw new BrokerError('CONFIG_INVALID', message, { folder, nodeId, storedNodeId: meta.nodeId });
   }
   return meta;
+}
+
+/** Undefined where the folder is new. */
+export async function readDataMeta(files: FilePort, folder: string): Promise<DataMeta | undefined> {
+  const names = await files.list(folder);
+  if (names.includes(metaName)) return parseMeta(folder, await readMetaText(files, folder));
+  // It is durable before the first byte of data, so data without it is not ours to judge.
+  if (names.includes('default')) throw unusable(folder, `has data, but no ${metaName}`);
+  return undefined;
 }
 
 async function createMeta(files: FilePort, folder: string, nodeId: number): Promise<DataMeta> {
@@ -55,7 +59,7 @@ async function createMeta(files: FilePort, folder: string, nodeId: number): Prom
   return meta;
 }
 
-async function readMeta(files: FilePort, folder: string): Promise<string> {
+async function readMetaText(files: FilePort, folder: string): Promise<string> {
   const file = await files.open(join(folder, metaName), 'read');
   try {
     const target = Buffer.alloc(metaBytesMax);

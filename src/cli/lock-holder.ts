@@ -2,7 +2,7 @@ import { readFileSync, readlinkSync } from 'node:fs';
 import { connect } from 'node:net';
 import { join, relative } from 'node:path';
 
-/** Who holds a data folder, written so that others can find out whether that process still runs. */
+/** Who holds a data folder, so that others can find out whether that process still runs. */
 export interface LockHolder {
   readonly pid: number;
   /** When the process started, in the kernel's own units; '' where the system does not tell. */
@@ -10,16 +10,41 @@ export interface LockHolder {
   /** The boot of the machine and the process namespace in which the pid has its meaning. */
   readonly bootId: string;
   readonly pidNamespace: string;
-  /** Name of the socket in the folder on which the holder listens; '' if it has none. */
-  readonly socket: string;
+  /** Names the socket in the folder on which the holder listens; '' if it has none. */
+  readonly socketId: string;
+}
+
+/**
+ *   holder => pid '.' startTime '.' bootId '.' pidNamespace '.' socketId
+ *
+ * Below 60 bytes, which is what ext4 keeps of a symbolic link without a block of its own.
+ */
+const holderPattern = /^([1-9]\d{0,9})\.(\d*)\.([0-9a-f]*)\.(\d*)\.([0-9a-f]*)$/;
+
+export function formatHolder(holder: LockHolder): string {
+  const { pid, startTime, bootId, pidNamespace, socketId } = holder;
+  return [pid, startTime, bootId, pidNamespace, socketId].join('.');
+}
+
+export function parseHolder(text: string): LockHolder | undefined {
+  const match = holderPattern.exec(text);
+  if (match === null) return undefined;
+  const [, pid, startTime, bootId, pidNamespace, socketId] = match;
+  return {
+    pid: Number(pid),
+    startTime: startTime!,
+    bootId: bootId!,
+    pidNamespace: pidNamespace!,
+    socketId: socketId!,
+  };
 }
 
 /** The longest path of a Unix socket that every system takes. */
 const socketPathBytesMax = 100;
 
-export function thisProcess(socket: string): LockHolder {
+export function thisProcess(socketId: string): LockHolder {
   const { startTime } = processState(process.pid) ?? { startTime: '' };
-  return { pid: process.pid, startTime, bootId: bootId(), pidNamespace: pidNamespace(), socket };
+  return { pid: process.pid, startTime, bootId: bootId(), pidNamespace: pidNamespace(), socketId };
 }
 
 /**
@@ -34,38 +59,20 @@ export async function isRunning(holder: LockHolder, folder: string): Promise<boo
     const found = processState(holder.pid);
     return found !== undefined && found.startTime === holder.startTime && !found.hasEnded;
   }
-  const path = holder.socket === '' ? undefined : socketPath(folder, holder.socket);
+  const path = holder.socketId === '' ? undefined : socketPath(folder, holder.socketId);
   if (path !== undefined) return hasListener(path);
   return isInOurTable && existsProcess(holder.pid);
 }
 
-export function parseHolder(text: string): LockHolder | undefined {
-  let parsed: unknown;
-  try {
-    parsed = JSON.parse(text);
-  } catch {
-    // Written whole before it gets its name, so only a crash of the machine leaves a torn one.
-    return undefined;
-  }
-  if (typeof parsed !== 'object' || parsed === null) return undefined;
-  const fields = parsed as Record<string, unknown>;
-  const word = (name: string): string => (typeof fields[name] === 'string' ? fields[name] : '');
-  const pid = fields['pid'];
-  if (typeof pid !== 'number' || !Number.isSafeInteger(pid) || pid <= 0) return undefined;
-  return {
-    pid,
-    startTime: word('startTime'),
-    bootId: word('bootId'),
-    pidNamespace: word('pidNamespace'),
-    socket: word('socket'),
-  };
-}
-
 /** The shortest path to a socket in the folder, or undefined if no system call would take it. */
-export function socketPath(folder: string, name: string): string | undefined {
-  const absolute = join(folder, name);
+export function socketPath(folder: string, socketId: string): string | undefined {
+  const absolute = join(folder, socketName(socketId));
   const paths = [absolute, relative(process.cwd(), absolute)];
   return paths.find((path) => path !== '' && Buffer.byteLength(path) <= socketPathBytesMax);
+}
+
+export function socketName(socketId: string): string {
+  return `lock-${socketId}.sock`;
 }
 
 interface ProcessState {
@@ -85,13 +92,15 @@ function processState(pid: number): ProcessState | undefined {
   return { startTime, hasEnded: state === 'Z' || state === 'X' || state === 'x' };
 }
 
+/** The first 32 bits of it are enough to tell one boot from another. */
 function bootId(): string {
-  return readOr('/proc/sys/kernel/random/boot_id', '').trim();
+  return readOr('/proc/sys/kernel/random/boot_id', '').slice(0, 8);
 }
 
+/** The number in `pid:[4026531836]`. */
 function pidNamespace(): string {
   try {
-    return readlinkSync('/proc/self/ns/pid');
+    return /\d+/.exec(readlinkSync('/proc/self/ns/pid'))?.[0] ?? '';
   } catch {
     return '';
   }

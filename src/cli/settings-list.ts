@@ -15,5 +15,5 @@ export function settingsList(): string {
     ];
     return lines.join('\n');
   });
-  return `${entries.join('\n\n')}\n`;
+  return entries.join('\n\n');
 }

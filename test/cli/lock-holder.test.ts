@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { type TestContext, test } from 'node:test';
-import { isRunning, parseHolder, thisProcess } from '../../src/cli/lock-holder.ts';
+import { formatHolder, isRunning, parseHolder, thisProcess } from '../../src/cli/lock-holder.ts';
 
 const linuxOnly = { skip: process.platform !== 'linux' && 'needs /proc' };
 
@@ -17,9 +17,13 @@ function newFolder(t: TestContext): string {
   return folder;
 }
 
-test('what is written is read back', () => {
-  const holder = thisProcess('lock-x.sock');
-  assert.deepEqual(parseHolder(JSON.stringify(holder)), holder);
+test('what is written is read back, and needs no block of the disk', () => {
+  const holder = thisProcess('0123abcd');
+  assert.deepEqual(parseHolder(formatHolder(holder)), holder);
+  const none = { pid: 1, startTime: '', bootId: '', pidNamespace: '', socketId: '' };
+  assert.deepEqual(parseHolder(formatHolder(none)), none);
+  const longest = { ...holder, pid: 4_194_304, startTime: '9'.repeat(12) };
+  assert(formatHolder(longest).length < 60);
 });
 
 test('this process runs', async (t) => {
@@ -31,19 +35,19 @@ test('a pid that now belongs to another process does not count', linuxOnly, asyn
 });
 
 test('a pid of before the last boot does not count', async (t) => {
-  const holder = { ...thisProcess(''), bootId: '00000000-0000-0000-0000-000000000000' };
+  const holder = { ...thisProcess(''), bootId: '00000000' };
   assert.equal(await isRunning(holder, newFolder(t)), false);
 });
 
 test('in another process namespace only the socket tells', async (t) => {
   const folder = newFolder(t);
-  const holder = { ...thisProcess('lock-a.sock'), pidNamespace: 'pid:[1]' };
+  const holder = { ...thisProcess('aa'), pidNamespace: '1' };
   assert.equal(await isRunning(holder, folder), false, 'no socket');
-  writeFileSync(join(folder, 'lock-a.sock'), '');
+  writeFileSync(join(folder, 'lock-aa.sock'), '');
   assert.equal(await isRunning(holder, folder), false, 'a file in its place');
-  rmSync(join(folder, 'lock-a.sock'));
+  rmSync(join(folder, 'lock-aa.sock'));
 
-  const server = createServer((socket) => socket.destroy()).listen(join(folder, 'lock-a.sock'));
+  const server = createServer((socket) => socket.destroy()).listen(join(folder, 'lock-aa.sock'));
   await once(server, 'listening');
   assert.equal(await isRunning(holder, folder), true);
   server.close();
@@ -51,12 +55,12 @@ test('in another process namespace only the socket tells', async (t) => {
 
 test('the socket of a killed process is refused', async (t) => {
   const folder = newFolder(t);
-  const path = join(folder, 'lock-b.sock');
+  const path = join(folder, 'lock-bb.sock');
   const listen = `createServer().listen(${JSON.stringify(path)}, () => console.log(1))`;
   const code = `require('net').${listen}`;
   const child = spawn(process.execPath, ['-e', code], { stdio: ['ignore', 'pipe', 'inherit'] });
   await once(child.stdout, 'data');
-  const holder = { ...thisProcess('lock-b.sock'), pid: child.pid!, pidNamespace: 'pid:[1]' };
+  const holder = { ...thisProcess('bb'), pid: child.pid!, pidNamespace: '1' };
   assert.equal(await isRunning(holder, folder), true);
   child.kill('SIGKILL');
   await once(child, 'exit');
