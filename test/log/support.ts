@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict';
 import type { Clock } from '../../src/core/clock.ts';
 import { codecs } from '../../src/core/codecs.ts';
 import { seededRandom } from '../../src/core/random.ts';
@@ -5,6 +6,7 @@ import type { Extent } from '../../src/log/extent-table.ts';
 import type { FilePort } from '../../src/log/file-port.ts';
 import type { Entry, StoredEntry } from '../../src/log/format.ts';
 import { Journal, type JournalOptions } from '../../src/log/journal.ts';
+import { LogReader, ReadPlan } from '../../src/log/log-reader.ts';
 import type { RecoveryStart } from '../../src/log/recovery.ts';
 import { buildBatch } from '../../src/protocol/records/build.ts';
 import { encodeBatches } from '../../src/state/commands.ts';
@@ -143,12 +145,15 @@ export async function extentsOf(journal: Journal, partition: number) {
   return extents;
 }
 
+/** Stored bytes, from memory or disk, as fetches read them. */
 export async function readBytes(journal: Journal, position: number, bytes: number) {
-  const logFile = journal.fileAt(position)!;
-  const target = Buffer.alloc(bytes);
-  journal.hold(logFile);
-  await journal.readInto(logFile, target, { position, bytes });
-  return target;
+  const plan = new ReadPlan();
+  plan.add(position, bytes);
+  const read = await new LogReader(journal).read([plan]);
+  assert.ok(read !== undefined, `position ${position} is in a file`);
+  const found = Buffer.from(read.pieces[0]![0]!);
+  read.release();
+  return found;
 }
 
 /** Extents as a leader appends them: offsets and epochs of a partition only grow. */

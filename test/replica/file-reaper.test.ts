@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import { seededRandom } from '../../src/core/random.ts';
 import { encodeLogStarts, encodeTopicDeleted } from '../../src/state/commands.ts';
 import { EntryType } from '../../src/state/entry-types.ts';
+import { readBytes } from '../log/support.ts';
 import { batchOf, TestMachine, type TestReplica } from './support.ts';
 
 async function filled(batches: number): Promise<{ machine: TestMachine; node: TestReplica }> {
@@ -47,10 +48,7 @@ async function readAll(node: TestReplica, partition: number): Promise<number> {
   await node.clock.run(walking);
   assert.equal(next, node.end(partition));
   for (const range of found) {
-    const logFile = journal.fileAt(range.position);
-    assert.ok(logFile !== undefined, 'what is alive is in a file');
-    journal.hold(logFile);
-    await node.clock.run(journal.readInto(logFile, Buffer.alloc(range.bytes), range));
+    await node.clock.run(readBytes(journal, range.position, range.bytes));
   }
   return found.length;
 }
