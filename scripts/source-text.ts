@@ -57,7 +57,7 @@ export function codeOnly(text: string): string {
   return out.join('');
 }
 
-/** All imports of a file: static, dynamic with a constant, and re-exports. */
+/** All imports of a file: static, dynamic with a constant, re-exports, and workers by their URL. */
 export function importsOf(text: string): Import[] {
   const found: Import[] = [];
   const statement =
@@ -71,6 +71,10 @@ export function importsOf(text: string): Import[] {
   }
   for (const [, specifier] of text.matchAll(/\bimport\(\s*['"]([^'"]+)['"]\s*\)/g)) {
     found.push({ specifier: specifier!, isTypeOnly: false, isReExport: false });
+  }
+  // A worker is named by what it is compiled to.
+  for (const [, path] of text.matchAll(/\bnew URL\('(\.[^']+)\.js', import\.meta\.url\)/g)) {
+    found.push({ specifier: `${path}.ts`, isTypeOnly: false, isReExport: false });
   }
   return found;
 }

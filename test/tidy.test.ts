@@ -191,12 +191,13 @@ describe('reading of source text', () => {
       `export { f } from 'f';`,
       `export type { G } from 'g';`,
       `const h = await import('h');`,
+      `new Worker(new URL('./j.js', import.meta.url))`,
       `export const text = 'i';`,
     ].join('\n');
     const found = importsOf(text);
     assert.deepEqual(
       found.map(({ specifier }) => specifier),
-      ['a', 'b', './c.ts', 'e', 'f', 'g', 'h'],
+      ['a', 'b', './c.ts', 'e', 'f', 'g', 'h', './j.ts'],
     );
     assert.deepEqual(
       found.filter(({ isTypeOnly }) => isTypeOnly).map(({ specifier }) => specifier),
