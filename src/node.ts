@@ -92,7 +92,7 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
   };
 }
 
-/** A new data folder founds a cluster of its own: a random id, as Kafka's StorageTool makes them. */
+/** A new data folder founds a cluster with a random id, as Kafka's StorageTool makes them. */
 async function foundCluster(replica: Replica, random: Random): Promise<void> {
   const clusterId = random.bytes(16).toString('base64url');
   const meta = encodeClusterFounded(clusterId);

@@ -1,7 +1,7 @@
 import { syncGroupRequest, syncGroupResponse } from '../protocol/schema/14-sync-group.ts';
 import { defineHandler } from './handler.ts';
 
-/** Answered when the leader's assignment is durable; until then a closed connection means nothing. */
+/** Answered when the leader's assignment is durable; a connection that closes means nothing. */
 export const syncGroup = defineHandler({
   request: syncGroupRequest,
   response: syncGroupResponse,

@@ -64,7 +64,7 @@ export interface HandlerDefinition<Q extends ApiTable, R extends ApiTable> {
  */
 const asKafka = { trailing: true } as const;
 
-/** Ties a handler to its tables and versions: ApiVersions and the dispatcher are made from these. */
+/** Ties a handler to its tables and versions; ApiVersions and the dispatcher come from these. */
 export function defineHandler<Q extends ApiTable, R extends ApiTable>(
   definition: HandlerDefinition<Q, R>,
 ): Handler {

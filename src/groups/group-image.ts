@@ -3,7 +3,8 @@
  * failover without making its members rejoin. It stands in journal entries and in snapshots.
  *
  *     image    := version u8 (1), protocolType nstring, generationId uvarint,
- *                 protocolName nstring, leaderId nstring, stateTimestampMs f64, count, count × member
+ *                 protocolName nstring, leaderId nstring, stateTimestampMs f64,
+ *                 count, count × member
  *     member   := memberId string, groupInstanceId nstring, clientId string, clientHost string,
  *                 rebalanceTimeoutMs uvarint, sessionTimeoutMs uvarint,
  *                 count, count × protocol, assignment bytes
