@@ -131,11 +131,9 @@ function oldStyle(
 ): number[] {
   const state = broker.replica.state.topics.partitions;
   const start = state.logStart(partition);
-  const offsets =
-    asked.timestamp === Special.latest
-      ? [state.end(partition), start]
-      : asked.timestamp === Special.earliest || found.offset < 0
-        ? [start]
-        : [found.offset, start];
+  const { timestamp } = asked;
+  // After the last record come those that are later than any time so far.
+  const isAtEnd = timestamp === Special.latest || (timestamp >= 0 && found.offset < 0);
+  const offsets = [isAtEnd ? state.end(partition) : found.offset, start];
   return [...new Set(offsets)].slice(0, Math.max(0, asked.maxNumOffsets));
 }
