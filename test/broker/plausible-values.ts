@@ -71,7 +71,7 @@ const numbersOfField: readonly [RegExp, readonly number[]][] = [
   [/replicationFactor$/, [-1, 1, 1, 1, 2, 0]],
   [/partition|index/i, [0, 0, 1, 2, -1]],
   [/brokerIds/, [0, 0, 0, 1, -1]],
-  [/(timeout|wait|retention).*ms$/i, [-1, 0, 1, 100, 10_000]],
+  [/(timeout|wait|retention).*ms$/i, [10_000, 10_000, 10_000, 100, 0, -1]],
   [/bytes/i, [0, -1, 1, 100, 1_000_000]],
   [/epoch|generation/i, [-1, 0, 1, 2]],
   [/type|operation|level|acks/i, [0, 1, 2, 3, 4, 32, -1]],
@@ -132,7 +132,7 @@ export class PlausibleValues {
   }
 
   #field(field: Field, version: number, path: string): unknown {
-    if (isNullable(field, version) && this.#chance(/instance/i.test(path) ? 70 : 20)) return null;
+    if (isNullable(field, version) && this.#chance(/instance/i.test(path) ? 50 : 20)) return null;
     if (field.default !== undefined && field.default !== null && this.#chance(20)) {
       return field.default;
     }
