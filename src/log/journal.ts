@@ -6,7 +6,7 @@ import { BlockCache } from './block-cache.ts';
 import { ExtentIndex } from './extent-index.ts';
 import { ExtentTable } from './extent-table.ts';
 import { addExtents } from './extents.ts';
-import { type FilePort, isCode } from './file-port.ts';
+import { type FilePort, isCode, type RangeRead } from './file-port.ts';
 import {
   type Entry,
   fileHeaderBytes,
@@ -44,12 +44,6 @@ export interface JournalOptions {
   readonly indexCacheBytesMax: number;
   /** An error after which the process must end and recover: a failed sync, a failed write. */
   readonly onFatal: (error: BrokerError) => void;
-}
-
-/** A range of stored bytes. */
-export interface ByteRange {
-  readonly position: number;
-  readonly bytes: number;
 }
 
 export class Journal {
@@ -211,7 +205,6 @@ export class Journal {
         'the file that is written to is not removed',
       );
       this.#logFiles.splice(at, 1);
-      logFile.removed = true;
       if (logFile.index === undefined) continue;
       this.#cache.drop(logFile.index);
       await logFile.index.close();
@@ -220,6 +213,8 @@ export class Journal {
     await files.syncFolder(indexFolder(folder));
     for (const logFile of removed) {
       await files.remove(logFile.path);
+      // From here on its last reader closes it; not before, or it would be closed twice.
+      logFile.removed = true;
       if (logFile.readers === 0) await logFile.file.close();
     }
     await files.syncFolder(folder);
@@ -230,22 +225,41 @@ export class Journal {
     return this.#fileAt(position);
   }
 
-  /** The file stays open, even if it is removed, until one `readInto` for each hold is done. */
+  /** The file stays open, even if it is removed, until one read for each hold is done. */
   hold(logFile: LogFile): void {
     logFile.readers++;
   }
 
   /** Reads stored bytes of a file that is held, and lets go of it. */
-  async readInto(logFile: LogFile, target: Buffer, range: ByteRange): Promise<void> {
+  async readInto(logFile: LogFile, { target, position }: RangeRead): Promise<void> {
     try {
-      const inFile = range.position - logFile.header.basePosition;
-      const read = await logFile.file.read(target, 0, range.bytes, inFile);
-      assert(read === range.bytes, `${logFile.path} is shorter than its extents say`);
+      const inFile = position - logFile.header.basePosition;
+      const read = await logFile.file.read(target, 0, target.length, inFile);
+      assert(read === target.length, `${logFile.path} is shorter than its extents say`);
     } catch (error) {
       throw isCode(error, 'EIO') ? this.#fatal('DISK_FAILED', error, logFile) : error;
     } finally {
-      logFile.readers--;
-      if (logFile.removed && logFile.readers === 0) await logFile.file.close();
+      await letGo(logFile, 1);
+    }
+  }
+
+  /**
+   * As `readInto` for each of the reads, as far as that is better done at once. Answers how many
+   * are done, from the first one on; the file is still held for the others.
+   */
+  async readMany(logFile: LogFile, reads: readonly RangeRead[]): Promise<number> {
+    if (logFile.file.readMany === undefined) return 0;
+    const { basePosition } = logFile.header;
+    let done = reads.length;
+    try {
+      done = await logFile.file.readMany(
+        reads.map(({ target, position }) => ({ target, position: position - basePosition })),
+      );
+      return done;
+    } catch (error) {
+      throw isCode(error, 'EIO') ? this.#fatal('DISK_FAILED', error, logFile) : error;
+    } finally {
+      await letGo(logFile, done);
     }
   }
 
@@ -437,6 +451,11 @@ export class Journal {
 
 function indexPath(folder: string, logFile: LogFile): string {
   return `${indexFolder(folder)}/${indexName(logFile.header.basePosition)}`;
+}
+
+async function letGo(logFile: LogFile, holds: number): Promise<void> {
+  logFile.readers -= holds;
+  if (holds > 0 && logFile.removed && logFile.readers === 0) await logFile.file.close();
 }
 
 function indexFolder(folder: string): string {

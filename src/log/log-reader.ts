@@ -35,10 +35,10 @@ export interface ReadResult {
 /** Reads from disk are made in buffers of this size; small gaps between batches are read too. */
 const coldBufferBytes = 1024 * 1024;
 const coldBuffersKept = 16;
-const coldGapBytesMax = 64 * 1024;
-/** Cold reads under way at a time: journal writes share the thread pool with them. */
+const coldGapBytesMax = 16 * 1024;
+/** Reads in the thread pool at a time: journal writes share it with them. */
 const coldReadsMax = 4;
-const noBytes = Buffer.alloc(0);
+const noBytes: Buffer = Buffer.alloc(0);
 
 /** Reads stored batches: recent ones from memory as they are, older ones from disk. */
 export class LogReader {
@@ -102,19 +102,15 @@ export class LogReader {
     cold.sort((a, b) => a.position - b.position);
     const runs = this.#runs(cold);
     if (runs === undefined) return undefined;
-    const buffers: Buffer[] = [];
-    const targets = this.#targets(runs, buffers);
+    const buffers = this.#giveTargets(runs);
     try {
-      await Promise.all(
-        runs.map(async (run, at) => {
-          const target = targets[at]!;
-          await this.#readRun(target, run);
-          for (const { position, bytes, planIndex, index } of run.batches) {
-            const from = position - run.position;
-            pieces[planIndex]![index] = target.subarray(from, from + bytes);
-          }
-        }),
-      );
+      await this.#readRuns(runs);
+      for (const { position, target, batches } of runs) {
+        for (const batch of batches) {
+          const from = batch.position - position;
+          pieces[batch.planIndex]![batch.index] = target.subarray(from, from + batch.bytes);
+        }
+      }
     } catch (error) {
       for (const buffer of buffers) this.#pool.give(buffer);
       throw error;
@@ -141,7 +137,8 @@ export class LogReader {
         end - run.position <= coldBufferBytes &&
         run.logFile === logFile;
       if (run === undefined || !joins) {
-        run = { logFile, position: batch.position, bytes: batch.bytes, batches: [] };
+        const { position, bytes } = batch;
+        run = { logFile, position, bytes, target: noBytes, batches: [] };
         runs.push(run);
       }
       run.bytes = Math.max(run.bytes, end - run.position);
@@ -151,27 +148,49 @@ export class LogReader {
     return runs;
   }
 
-  /** Where each run is read to: many small runs share one buffer of the pool. */
-  #targets(runs: readonly Run[], buffers: Buffer[]): Buffer[] {
-    let buffer: Buffer = noBytes;
+  /** Says where each run is read to: many small runs share one buffer of the pool. */
+  #giveTargets(runs: readonly Run[]): Buffer[] {
+    const buffers: Buffer[] = [];
+    let buffer = noBytes;
     let used = 0;
-    return runs.map(({ bytes }) => {
-      if (used + bytes > buffer.length) {
-        buffer = this.#pool.take(bytes);
+    for (const run of runs) {
+      if (used + run.bytes > buffer.length) {
+        buffer = this.#pool.take(run.bytes);
         buffers.push(buffer);
         used = 0;
       }
-      used += bytes;
-      return buffer.subarray(used - bytes, used);
-    });
+      run.target = buffer.subarray(used, used + run.bytes);
+      used += run.bytes;
+    }
+    return buffers;
   }
 
-  async #readRun(buffer: Buffer, run: Run): Promise<void> {
+  /** Each file's runs at once, and one by one what has to wait for the disk. */
+  async #readRuns(runs: readonly Run[]): Promise<void> {
+    const reading: Promise<void>[] = [];
+    for (let first = 0; first < runs.length; ) {
+      const { logFile } = runs[first]!;
+      let end = first + 1;
+      while (end < runs.length && runs[end]!.logFile === logFile) end++;
+      reading.push(this.#readOfFile(logFile, runs.slice(first, end)));
+      first = end;
+    }
+    await Promise.all(reading);
+  }
+
+  async #readOfFile(logFile: LogFile, runs: readonly Run[]): Promise<void> {
+    const done = await this.#journal.readMany(logFile, runs);
+    if (done < runs.length) {
+      await Promise.all(runs.slice(done).map((run) => this.#readRun(run)));
+    }
+  }
+
+  async #readRun(run: Run): Promise<void> {
     if (this.#reading === coldReadsMax) {
       await new Promise<void>((resolve) => this.#waiting.push(resolve));
     } else this.#reading++;
     try {
-      await this.#journal.readInto(run.logFile, buffer, run);
+      await this.#journal.readInto(run.logFile, run);
     } finally {
       const next = this.#waiting.shift();
       if (next === undefined) this.#reading--;
@@ -202,5 +221,6 @@ interface Run {
   readonly logFile: LogFile;
   readonly position: number;
   bytes: number;
+  target: Buffer;
   readonly batches: ColdBatch[];
 }

@@ -1,9 +1,12 @@
 import fs, { constants, promises as fsp } from 'node:fs';
 import { dirname, resolve as resolvePath } from 'node:path';
 import { type FilePort, isCode, type JournalFile } from './file-port.ts';
+import { ReadThread } from './read-thread.ts';
 
 /** writev takes at most IOV_MAX pieces a call (1024 on Linux). */
 const piecesPerWriteMax = 1024;
+
+const readThread = new ReadThread();
 
 type Callback = (error: Error | null, bytes: number) => void;
 
@@ -74,6 +77,7 @@ function nodeFile(fd: number): JournalFile {
         });
       });
     },
+    readMany: (reads) => readThread.read(fd, reads),
     truncate: (bytes) =>
       new Promise((resolve, reject) => fs.ftruncate(fd, bytes, settle(resolve, reject))),
     size: () =>
