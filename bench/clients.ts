@@ -85,14 +85,11 @@ async function runLibrdkafka(
   options: readonly string[],
 ): Promise<Record<string, unknown>> {
   const { topic, partitions, records, recordBytes } = load;
+  // Kafka takes longer than librdkafka waits where 1,000 partitions get a small batch each.
+  const patience = ['message.timeout.ms=600000', 'socket.timeout.ms=300000'];
+  const given = [...options, ...patience.flatMap((property) => ['-X', property])];
   const numbers = ['--partitions', partitions, '--records', records, '--size', recordBytes];
-  const output = await run(librdkafka(), [
-    mode,
-    address,
-    topic,
-    ...numbers.map(String),
-    ...options,
-  ]);
+  const output = await run(librdkafka(), [mode, address, topic, ...numbers.map(String), ...given]);
   return JSON.parse(output) as Record<string, unknown>;
 }
 

@@ -4,9 +4,12 @@ import type { Load } from '../clients.ts';
 const loadBytes = 500e6;
 /** Small records are many: a load of them has fewer bytes. */
 const recordsMax = 2_500_000;
+/** Where batches are small, requests are many. */
+const manyPartitions = 100;
 
 export function loadOf(topic: string, recordBytes: number, partitions: number): Load {
-  const records = Math.min(recordsMax, Math.round(loadBytes / recordBytes));
+  const whole = Math.min(recordsMax, Math.round(loadBytes / recordBytes));
+  const records = partitions > manyPartitions ? Math.round(whole / 4) : whole;
   return { topic, partitions, recordBytes, records };
 }
 
