@@ -351,16 +351,16 @@ function collectRecordErrors(
   cursor.reset(records, 0, opened);
   while (cursor.next()) {
     const isKeyMissing = rules.compacted && cursor.keyBytes < 0;
+    if (!isKeyMissing && isTimestampFine(records, rules)) continue;
+    if (!isKeyMissing) isTimestampWrong = true;
+    errorCount++;
+    // Texts are what is slow here, and a batch may have a hundred thousand records.
+    if (recordErrors.length >= recordErrorsMax) continue;
     const message = isKeyMissing
       ? `Compacted topic cannot accept message without key in topic partition` +
         ` ${rules.topicPartition}`
-      : timestampError(records, rules);
-    if (message === null) continue;
-    if (!isKeyMissing) isTimestampWrong = true;
-    errorCount++;
-    if (recordErrors.length < recordErrorsMax) {
-      recordErrors.push({ batchIndex: cursor.index, message });
-    }
+      : timestampError(rules);
+    recordErrors.push({ batchIndex: cursor.index, message });
   }
   cursor.release();
   if (errorCount === 0) return null;
@@ -380,23 +380,30 @@ function collectRecordErrors(
   };
 }
 
-/** What is wrong with the time of the cursor's record, if anything (validateTimestamp). */
-function timestampError(records: Buffer, rules: ProduceRules): string | null {
+/** Is the time of the cursor's record one that may be stored (validateTimestamp)? */
+function isTimestampFine(records: Buffer, rules: ProduceRules): boolean {
+  if (!isRangeAsked(rules)) return batch.readTimestampType(records, 0) === 'CreateTime';
   const timestamp = cursor.timestamp;
-  if (rules.timestampType === 'CreateTime' && timestamp !== noTimestamp) {
-    const lowest = lowestTimestamp(rules);
-    const highest = highestTimestamp(rules);
-    if (timestamp >= lowest && timestamp <= highest) return null;
+  return timestamp >= lowestTimestamp(rules) && timestamp <= highestTimestamp(rules);
+}
+
+/** Why the time of the cursor's record is not fine. */
+function timestampError(rules: ProduceRules): string {
+  if (!isRangeAsked(rules)) {
     return (
-      `Timestamp ${timestamp} of message with offset ${cursor.offset} is out of range. The` +
-      ` timestamp should be within [${lowest}, ${highest}]`
+      `Invalid timestamp type in message ${cursor.index}. Producer should not set timestamp type` +
+      ` to LogAppendTime.`
     );
   }
-  if (batch.readTimestampType(records, 0) === 'CreateTime') return null;
   return (
-    `Invalid timestamp type in message ${cursor.index}. Producer should not set timestamp type` +
-    ` to LogAppendTime.`
+    `Timestamp ${cursor.timestamp} of message with offset ${cursor.offset} is out of range. The` +
+    ` timestamp should be within [${lowestTimestamp(rules)}, ${highestTimestamp(rules)}]`
   );
+}
+
+/** A range for times applies to the cursor's record, and nothing else does. */
+function isRangeAsked(rules: ProduceRules): boolean {
+  return rules.timestampType === 'CreateTime' && cursor.timestamp !== noTimestamp;
 }
 
 function invalid(message: string): RefusedBatch {
