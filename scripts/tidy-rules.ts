@@ -40,6 +40,8 @@ export const filesWithNodeModules: Readonly<Record<string, string>> = {
   'src/log/node-files.ts': 'the file port of the real system',
   'src/log/read-thread.ts': 'the thread of its small reads',
   'src/log/read-worker.ts': 'what runs in that thread',
+  'src/replica/open-thread.ts': 'the thread that opens large batches',
+  'src/replica/open-worker.ts': 'what runs in that thread',
   'src/broker/35-describe-log-dirs.ts': 'answers an absolute path',
 };
 export const layersWithNodeModules: readonly Layer[] = ['core', 'net', 'cli', 'root'];

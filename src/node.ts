@@ -11,6 +11,8 @@ import { withSlowSyncs } from './log/slow-files.ts';
 import { type HostPort, parseHostPort } from './net/listeners.ts';
 import { NetServer } from './net/server.ts';
 import { DecodeError } from './protocol/codec-error.ts';
+import type { BatchOpener } from './replica/open-batch.ts';
+import { OpenThread } from './replica/open-thread.ts';
 import { Replica } from './replica/replica.ts';
 import { encodeClusterFounded } from './state/commands.ts';
 import { EntryType } from './state/entry-types.ts';
@@ -23,6 +25,8 @@ export interface NodeOptions {
   readonly files: FilePort;
   /** Identity of the data folder, made at its first start. */
   readonly directoryId: string;
+  /** Default: a thread of its own. */
+  readonly opener?: BatchOpener;
   /** The process must end now and recover at its next start. */
   readonly onFatal: (error: unknown) => void;
 }
@@ -68,6 +72,7 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
     codecs,
     log,
     replica,
+    opener: options.opener ?? new OpenThread(onFatal),
     apis: handlers,
     onFatal,
   });

@@ -5,10 +5,16 @@ import {
   produceRequest,
   produceResponse,
 } from '../protocol/schema/00-produce.ts';
-import type { ProduceOutcome, ProducePart } from '../replica/produce-planner.ts';
+import type { OpenedBatch } from '../replica/open-batch.ts';
+import type {
+  LargePart,
+  OpenedPart,
+  ProduceOutcome,
+  ProducePart,
+} from '../replica/produce-planner.ts';
 import type { Topic } from '../state/topics.ts';
-import type { Broker } from './broker.ts';
-import { defineHandler, type RequestContext } from './handler.ts';
+import { type Answer, defineHandler, type RequestContext } from './handler.ts';
+import type { ProduceTurn } from './produce-queue.ts';
 
 type TopicResponse = ProduceResponseInput['responses'][number];
 
@@ -21,7 +27,6 @@ export const produce = defineHandler({
   response: produceResponse,
   versions: [0, 13],
   handle(request, context, answer) {
-    const { broker } = context;
     if (request.acks < -1 || request.acks > 1) {
       answer(refuseAll(request, ErrorCode.INVALID_REQUIRED_ACKS));
       return;
@@ -30,34 +35,76 @@ export const produce = defineHandler({
       answer(refuseAll(request, ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT));
       return;
     }
-    const plan = new ProduceRequestPlan(broker, request, context);
-    if (request.acks === 0) {
-      // No answer; but a client that is told nothing learns of an error by a closed connection.
-      broker.produce.produce(plan.parts, context.apiVersion, (outcomes) => {
-        if (plan.isRefused(outcomes)) context.disconnect();
-      });
-      context.reply.send(null);
-      return;
-    }
-    broker.produce.produce(plan.parts, context.apiVersion, (outcomes) => {
-      answer({ responses: plan.responses(outcomes) });
-    });
+    context.produces.take(new ProduceRequestTurn(request, context, answer));
   },
 });
 
 /** Which stored partition each part of a request goes to, and the answer in the request's order. */
-class ProduceRequestPlan {
-  readonly parts: ProducePart[] = [];
-  readonly #broker: Broker;
+class ProduceRequestTurn implements ProduceTurn {
   readonly #request: ProduceRequest;
-  /** One per partition of the request: index in `parts`, or the error. */
-  readonly #places: ({ readonly part: number } | { readonly error: ErrorCode })[] = [];
+  readonly #context: RequestContext;
+  readonly #answer: Answer<typeof produceResponse>;
+  #parts: ProducePart[] = [];
+  /** One per partition of the request: index in `#parts`, or the error. */
+  #places: ({ readonly part: number } | { readonly error: ErrorCode })[] = [];
+  #opened: Map<Buffer, OpenedPart> | undefined;
 
-  constructor(broker: Broker, request: ProduceRequest, { apiVersion }: RequestContext) {
-    this.#broker = broker;
+  constructor(
+    request: ProduceRequest,
+    context: RequestContext,
+    answer: Answer<typeof produceResponse>,
+  ) {
     this.#request = request;
+    this.#context = context;
+    this.#answer = answer;
+  }
+
+  get bytes(): number {
+    let bytes = 0;
+    for (const { partitionData } of this.#request.topicData) {
+      for (const { records } of partitionData) bytes += records?.length ?? 0;
+    }
+    return bytes;
+  }
+
+  /** Topics are looked up anew each time: they may be gone, or have other settings. */
+  plan(): readonly LargePart[] {
+    const { broker, apiVersion, reply } = this.#context;
+    this.#findParts();
+    const finish = (outcomes: readonly ProduceOutcome[]): void => this.#finish(outcomes);
+    const large = broker.produce.produce(this.#parts, apiVersion, finish, this.#opened);
+    if (large.length === 0 && this.#request.acks === 0) reply.send(null);
+    return large;
+  }
+
+  takeOpened(large: readonly LargePart[], opened: readonly OpenedBatch[]): void {
+    this.#opened ??= new Map();
+    for (const [index, { records, settings }] of large.entries()) {
+      this.#opened.set(records, { settings, opened: opened[index]! });
+    }
+  }
+
+  refuse(): void {
+    if (this.#request.acks !== 0) {
+      this.#answer(refuseAll(this.#request, ErrorCode.NOT_LEADER_OR_FOLLOWER));
+      return;
+    }
+    this.#context.reply.send(null);
+    this.#context.disconnect();
+  }
+
+  #finish(outcomes: readonly ProduceOutcome[]): void {
+    if (this.#request.acks !== 0) this.#answer({ responses: this.#responses(outcomes) });
+    // No answer; but a client that is told nothing learns of an error by a closed connection.
+    else if (this.#isRefused(outcomes)) this.#context.disconnect();
+  }
+
+  #findParts(): void {
+    const { broker, apiVersion } = this.#context;
+    this.#parts = [];
+    this.#places = [];
     const byId = apiVersion >= topicIdsFrom;
-    for (const { name, topicId, partitionData } of request.topicData) {
+    for (const { name, topicId, partitionData } of this.#request.topicData) {
       const topic = byId ? broker.topics.byId(topicId) : broker.topics.byName(name);
       for (const { index, records } of partitionData) {
         this.#places.push(this.#place(topic, byId, index, records));
@@ -73,21 +120,21 @@ class ProduceRequestPlan {
         error: isUnknownId ? ErrorCode.UNKNOWN_TOPIC_ID : ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
       };
     }
-    const settings = this.#broker.topicSettings(topic);
-    this.parts.push({ partition, topicPartition: `${topic.name}-${index}`, settings, records });
-    return { part: this.parts.length - 1 };
+    const settings = this.#context.broker.topicSettings(topic);
+    this.#parts.push({ partition, topicPartition: `${topic.name}-${index}`, settings, records });
+    return { part: this.#parts.length - 1 };
   }
 
   /** Is there an error in any of it? */
-  isRefused(outcomes: readonly ProduceOutcome[]): boolean {
+  #isRefused(outcomes: readonly ProduceOutcome[]): boolean {
     return (
       this.#places.some((place) => 'error' in place) ||
       outcomes.some((outcome) => outcome.errorCode !== ErrorCode.NONE)
     );
   }
 
-  responses(outcomes: readonly ProduceOutcome[]): TopicResponse[] {
-    const { partitions } = this.#broker.replica.state.topics;
+  #responses(outcomes: readonly ProduceOutcome[]): TopicResponse[] {
+    const { partitions } = this.#context.broker.replica.state.topics;
     let place = 0;
     return this.#request.topicData.map(({ name, topicId, partitionData }) => ({
       name,
@@ -96,7 +143,7 @@ class ProduceRequestPlan {
         const at = this.#places[place++]!;
         if ('error' in at) return { index, errorCode: at.error, baseOffset: -1 };
         const outcome = outcomes[at.part]!;
-        const { partition } = this.parts[at.part]!;
+        const { partition } = this.#parts[at.part]!;
         const isKnown = outcome.errorCode === ErrorCode.NONE && partitions.exists(partition);
         return {
           index,

@@ -8,6 +8,7 @@ import { LogReader } from '../log/log-reader.ts';
 import { advertisedFor, type HostPort, type ListenerSettings } from '../net/listeners.ts';
 import { LogStarts } from '../replica/log-starts.ts';
 import { OffsetPlanner } from '../replica/offset-planner.ts';
+import type { BatchOpener } from '../replica/open-batch.ts';
 import { ProducePlanner } from '../replica/produce-planner.ts';
 import { ProducerExpiry } from '../replica/producer-expiry.ts';
 import { ProducerIds } from '../replica/producer-ids.ts';
@@ -23,6 +24,7 @@ import { FetchWaiters } from './fetch-waiters.ts';
 import { Groups } from './groups.ts';
 import type { Client, Handler } from './handler.ts';
 import { OffsetExpiry } from './offset-expiry.ts';
+import { ProduceQueues } from './produce-queue.ts';
 import { TopicCollisions } from './topic-collisions.ts';
 
 export interface BrokerOptions {
@@ -33,6 +35,8 @@ export interface BrokerOptions {
   readonly codecs: Codecs;
   readonly log: Logger;
   readonly replica: Replica;
+  /** Opens large batches; the broker stops it. */
+  readonly opener: BatchOpener;
   /** Everything that is served, by API key. */
   readonly apis: ReadonlyMap<number, Handler>;
   readonly onFatal: (error: unknown) => void;
@@ -57,6 +61,7 @@ export class Broker {
   readonly configChanges: ConfigChanges;
   readonly logStarts: LogStarts;
   readonly produce: ProducePlanner;
+  readonly produceQueues: ProduceQueues;
   readonly offsets: OffsetPlanner;
   readonly producerIds: ProducerIds;
   readonly reader: LogReader;
@@ -95,6 +100,7 @@ export class Broker {
       options.codecs,
       settings['decompressed.bytes.max'],
     );
+    this.produceQueues = new ProduceQueues(options.opener, clock);
     this.offsets = new OffsetPlanner(replica);
     this.producerIds = new ProducerIds(replica);
     this.reader = new LogReader(replica.journal);
@@ -163,7 +169,8 @@ export class Broker {
 
   /** Ends what goes on in the background and reads or writes the journal. */
   async stopJobs(): Promise<void> {
-    await Promise.all([this.retention.stop(), this.producerExpiry.stop()]);
+    const { opener } = this.#options;
+    await Promise.all([opener.stop(), this.retention.stop(), this.producerExpiry.stop()]);
   }
 
   /** An error that no handler foresaw: the process ends and recovers. */

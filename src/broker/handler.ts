@@ -5,6 +5,7 @@ import type { ApiTable } from '../protocol/frame.ts';
 import { encodeResponse } from '../protocol/frame.ts';
 import type { Input, Output } from '../protocol/schema-types.ts';
 import type { Broker } from './broker.ts';
+import type { ProduceQueue } from './produce-queue.ts';
 
 /** What a handler knows of the client that asks. */
 export interface Client {
@@ -22,6 +23,8 @@ export interface RequestContext {
   readonly clientId: string;
   readonly apiVersion: number;
   readonly reply: Reply;
+  /** The Produce requests of this connection. */
+  readonly produces: ProduceQueue;
   /** Calls back if the connection goes before the answer; answers a function that takes it back. */
   onClosed(callback: () => void): () => void;
   /** Ends the connection: how a client without answers (acks=0) learns of an error. */

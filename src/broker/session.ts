@@ -8,6 +8,7 @@ import { decodeRequestHead } from '../protocol/frame.ts';
 import { answerUnsupportedApiVersions } from './18-api-versions.ts';
 import type { Broker } from './broker.ts';
 import type { Client, Handler, RequestContext } from './handler.ts';
+import type { ProduceQueue } from './produce-queue.ts';
 
 /**
  * The requests of one connection: finds the handler of each. What is not a request that this
@@ -19,6 +20,7 @@ export class BrokerSession implements Session {
   readonly #client: Client;
   readonly #connection: Connection;
   readonly #onClosed = new Set<() => void>();
+  readonly #produces: ProduceQueue;
 
   constructor(broker: Broker, connection: Connection) {
     this.#broker = broker;
@@ -29,6 +31,10 @@ export class BrokerSession implements Session {
       localAddress: connection.localAddress,
       localPort: connection.localPort,
     };
+    this.#produces = broker.produceQueues.open((error) => {
+      if (isOurs(error)) broker.fatal(error);
+      else this.#onUnforeseen(error, { apiKey: ApiKey.Produce });
+    });
   }
 
   onFrame(frame: Buffer, reply: Reply): void {
@@ -52,6 +58,7 @@ export class BrokerSession implements Session {
       clientId: head.clientId,
       apiVersion,
       reply,
+      produces: this.#produces,
       onClosed(callback) {
         onClosed.add(callback);
         return () => onClosed.delete(callback);
@@ -75,17 +82,24 @@ export class BrokerSession implements Session {
     try {
       handler.serve(frame, bodyStart, correlationId, context);
     } catch (error) {
-      const isOurs = error instanceof AssertionFailed || error instanceof BrokerError;
-      if (isOurs || error instanceof DecodeError) throw error;
-      const { apiKey } = handler;
-      const { apiVersion } = context;
-      this.#broker.log.error({ err: error, apiKey, apiVersion }, 'a request could not be handled');
-      this.#connection.close('malformed');
+      if (isOurs(error) || error instanceof DecodeError) throw error;
+      this.#onUnforeseen(error, { apiKey: handler.apiKey, apiVersion: context.apiVersion });
     }
+  }
+
+  #onUnforeseen(error: unknown, request: { apiKey: number; apiVersion?: number }): void {
+    this.#broker.log.error({ err: error, ...request }, 'a request could not be handled');
+    this.#connection.close('malformed');
   }
 
   onClose(): void {
     for (const callback of this.#onClosed) callback();
     this.#onClosed.clear();
+    this.#produces.onClose();
   }
+}
+
+/** Errors after which nothing may go on. */
+function isOurs(error: unknown): boolean {
+  return error instanceof AssertionFailed || error instanceof BrokerError;
 }

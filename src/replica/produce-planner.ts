@@ -1,24 +1,30 @@
 import type { TopicSettings } from '../config/topic-settings.ts';
 import type { Clock } from '../core/clock.ts';
-import { type Codecs, Compression } from '../core/compression.ts';
+import type { Codecs } from '../core/compression.ts';
 import type { StoredEntry } from '../log/format.ts';
 import { ErrorCode } from '../protocol/error-codes.ts';
 import {
-  readCompressionBits,
   writeBaseOffset,
   writeLeaderEpoch,
   writeTimestamps,
 } from '../protocol/records/batch-header.ts';
-import { recompressBatch, renumberBatch } from '../protocol/records/build.ts';
 import {
+  checkBatch,
+  type ProduceRules,
   type RecordError,
   type ValidBatch,
-  validateProduce,
 } from '../protocol/records/validate.ts';
 import { encodeBatches } from '../state/commands.ts';
 import { EntryType } from '../state/entry-types.ts';
 import type { ProducerState, RememberedBatch } from '../state/producers.ts';
 import { readStoredBatch } from '../state/stored-batch.ts';
+import {
+  type BatchToOpen,
+  type OpenedBatch,
+  type OpeningAllowance,
+  openBatch,
+  requestAllowance,
+} from './open-batch.ts';
 import { ProducerOverlay } from './producer-overlay.ts';
 import type { Replica } from './replica.ts';
 
@@ -39,6 +45,21 @@ export interface ProduceOutcome {
   message: string | null;
   recordErrors: readonly RecordError[];
 }
+
+/** A batch that is too large to be opened on the event loop. */
+export interface LargePart extends BatchToOpen {
+  /** For which settings of the topic it is opened. */
+  readonly settings: TopicSettings;
+}
+
+/** A batch that was opened elsewhere. */
+export interface OpenedPart {
+  readonly settings: TopicSettings;
+  readonly opened: OpenedBatch;
+}
+
+/** By the bytes that came with the request, which stay the same object. */
+export type OpenedParts = ReadonlyMap<Buffer, OpenedPart>;
 
 /**
  * Plans appends: validates batches, gives offsets and times, recognizes duplicates. Everything is
@@ -73,18 +94,71 @@ export class ProducePlanner {
   /**
    * Plans one request, all partitions in one entry, and calls back once its outcome is durable;
    * at once, if nothing of it needs to be.
+   *
+   * If it has batches that are too large to be opened here, these are returned and nothing is
+   * planned: they are to be opened elsewhere and handed in as `elsewhere` when it is planned again.
    */
   produce(
     parts: readonly ProducePart[],
     version: number,
     done: (outcomes: readonly ProduceOutcome[]) => void,
+    elsewhere: OpenedParts = nothingElsewhere,
+  ): readonly LargePart[] {
+    const nowMs = this.#clock.wallMs();
+    const allowance = requestAllowance();
+    const opened: OpenedBatch[] = [];
+    let large: LargePart[] | undefined;
+    for (const part of parts) {
+      const one = known(part, elsewhere) ?? this.#open(part, version, nowMs, allowance);
+      if ('verdict' in one) opened.push(one);
+      else {
+        large ??= [];
+        large.push(one);
+        // There is a way to go in any case.
+        allowance.bytes = 0;
+      }
+    }
+    if (large !== undefined) return large;
+    this.#planAll(parts, opened, nowMs, done);
+    return nothingLarge;
+  }
+
+  #open(
+    part: ProducePart,
+    version: number,
+    nowMs: number,
+    allowance: OpeningAllowance,
+  ): OpenedBatch | LargePart {
+    const { records, settings } = part;
+    const rules: ProduceRules = {
+      version,
+      topicPartition: part.topicPartition,
+      messageBytesMax: settings.messageBytesMax,
+      openedBytesMax: this.#openedBytesMax,
+      timestampType: settings.timestampType,
+      timestampBeforeMaxMs: settings.timestampBeforeMaxMs,
+      timestampAfterMaxMs: settings.timestampAfterMaxMs,
+      compacted: false,
+      nowMs,
+    };
+    const refused = checkBatch(records, rules);
+    if (refused !== null) return { verdict: refused, rewritten: null };
+    const { compressionType } = settings;
+    const batch = { records: records!, rules, compressionType, settings };
+    return openBatch(batch, this.#codecs, allowance) ?? batch;
+  }
+
+  #planAll(
+    parts: readonly ProducePart[],
+    opened: readonly OpenedBatch[],
+    nowMs: number,
+    done: (outcomes: readonly ProduceOutcome[]) => void,
   ): void {
     const batches: Buffer[] = [];
     const partitions: number[] = [];
-    const nowMs = this.#clock.wallMs();
     let restsOnPending = false;
-    const outcomes = parts.map((part) => {
-      const planned = this.#plan(part, version, nowMs);
+    const outcomes = parts.map((part, index) => {
+      const planned = this.#plan(part, opened[index]!, nowMs);
       if (planned.batch !== undefined) {
         batches.push(planned.batch);
         partitions.push(part.partition);
@@ -106,39 +180,25 @@ export class ProducePlanner {
     } else done(outcomes);
   }
 
-  #plan(part: ProducePart, version: number, nowMs: number): PlannedPart {
-    const { settings, partition } = part;
-    const valid = validateProduce(
-      part.records,
-      {
-        version,
-        topicPartition: part.topicPartition,
-        messageBytesMax: settings.messageBytesMax,
-        openedBytesMax: this.#openedBytesMax,
-        timestampType: settings.timestampType,
-        timestampBeforeMaxMs: settings.timestampBeforeMaxMs,
-        timestampAfterMaxMs: settings.timestampAfterMaxMs,
-        compacted: false,
-        nowMs,
-      },
-      this.#codecs,
-    );
-    if (!valid.ok) return refused(valid.errorCode, valid.message, valid.recordErrors);
-    if (valid.isTransactional) {
+  #plan(part: ProducePart, { verdict, rewritten }: OpenedBatch, nowMs: number): PlannedPart {
+    if (!verdict.ok) return refused(verdict.errorCode, verdict.message, verdict.recordErrors);
+    const { partition } = part;
+    if (verdict.isTransactional) {
       return refused(ErrorCode.INVALID_TXN_STATE, 'Transactions are not supported');
     }
-    if (!this.#replica.disk.mayGrow(valid.bytes)) {
+    if (!this.#replica.disk.mayGrow(verdict.bytes)) {
       return refused(ErrorCode.KAFKA_STORAGE_ERROR, 'The disk of the broker is nearly full');
     }
-    if (valid.producerId >= 0) {
-      const verdict = judgeSequence(this.#producers.get(partition, valid.producerId), valid);
-      if (typeof verdict === 'object') {
-        return this.#duplicate(part, valid.producerId, verdict);
+    const { producerId } = verdict;
+    if (producerId >= 0) {
+      const judged = judgeSequence(this.#producers.get(partition, producerId), verdict);
+      if (typeof judged === 'object') return this.#duplicate(part, producerId, judged);
+      if (judged !== ErrorCode.NONE) {
+        return refused(judged, sequenceMessage(judged, verdict, part));
       }
-      if (verdict !== ErrorCode.NONE)
-        return refused(verdict, sequenceMessage(verdict, valid, part));
     }
-    return this.#append(part, valid, nowMs);
+    const batch = rewritten ?? part.records!.subarray(0, verdict.bytes);
+    return this.#append(part, batch, verdict, nowMs);
   }
 
   #duplicate(part: ProducePart, producerId: number, first: RememberedBatch): PlannedPart {
@@ -149,9 +209,12 @@ export class ProducePlanner {
     };
   }
 
-  #append(part: ProducePart, valid: ValidBatch, nowMs: number): PlannedPart {
+  /** Only here is the batch changed: before, the request may be planned anew. */
+  #append(part: ProducePart, batch: Buffer, valid: ValidBatch, nowMs: number): PlannedPart {
     const { partition } = part;
-    const batch = this.#prepare(part, valid, nowMs);
+    const { timestampType } = part.settings;
+    if (timestampType === 'LogAppendTime') writeTimestamps(batch, 0, timestampType, nowMs);
+    else if (valid.timestampsToMend) writeTimestamps(batch, 0, timestampType, valid.maxTimestamp);
     const baseOffset = this.#end(partition);
     writeBaseOffset(batch, 0, baseOffset);
     writeLeaderEpoch(batch, 0, this.#replica.leaderEpoch);
@@ -159,22 +222,6 @@ export class ProducePlanner {
     const stored = readStoredBatch(batch);
     if (stored.producerId >= 0) this.#producers.plan(partition, stored, nowMs);
     return { outcome: accepted(baseOffset, stored.logAppendTime), batch, restsOnPending: false };
-  }
-
-  /** The batch as it is stored: as it was sent, but for what the topic's settings change. */
-  #prepare(part: ProducePart, valid: ValidBatch, nowMs: number): Buffer {
-    const { compressionType, timestampType } = part.settings;
-    let batch = part.records!.subarray(0, valid.bytes);
-    if (valid.deltasToMend) batch = renumberBatch(batch, 0);
-    if (compressionType !== 'producer') {
-      const wanted = compressionType === 'uncompressed' ? 'none' : compressionType;
-      if (readCompressionBits(batch, 0) !== Compression[wanted]) {
-        batch = recompressBatch(batch, 0, valid.opened, Compression[wanted], this.#codecs);
-      }
-    }
-    if (timestampType === 'LogAppendTime') writeTimestamps(batch, 0, timestampType, nowMs);
-    else if (valid.timestampsToMend) writeTimestamps(batch, 0, timestampType, valid.maxTimestamp);
-    return batch;
   }
 
   #end(partition: number): number {
@@ -194,6 +241,16 @@ export class ProducePlanner {
       this.#producers.applied(entry.partitions[i]!, entry.batches[i]!);
     }
   }
+}
+
+const nothingElsewhere: OpenedParts = new Map();
+const nothingLarge: readonly LargePart[] = [];
+
+/** What was opened elsewhere for a part, unless the topic's settings have changed since. */
+function known(part: ProducePart, elsewhere: OpenedParts): OpenedBatch | undefined {
+  if (elsewhere.size === 0 || part.records === null) return undefined;
+  const found = elsewhere.get(part.records);
+  return found?.settings === part.settings ? found.opened : undefined;
 }
 
 interface PlannedPart {
