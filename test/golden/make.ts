@@ -1,0 +1,176 @@
+/**
+ * Makes the data folder of a format version: `node dist/test/golden/make.js v1`. Run once for each
+ * version; a folder that exists is never made again, since data folders open for ever after.
+ */
+import assert from 'node:assert/strict';
+import { existsSync, writeFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { codecs } from '../../src/core/codecs.ts';
+import { Compression, type CompressionId } from '../../src/core/compression.ts';
+import { encodeGroupImage } from '../../src/groups/group-image.ts';
+import { type BatchInput, buildBatch } from '../../src/protocol/records/build.ts';
+import * as commands from '../../src/state/commands.ts';
+import { EntryType } from '../../src/state/entry-types.ts';
+import { describe } from './describe.ts';
+import { openGolden } from './open.ts';
+
+const version = process.argv[2] ?? '';
+assert.match(version, /^v\d+$/, 'say which version to make, such as v1');
+const folder = fileURLToPath(new URL(`../../../test/golden/${version}`, import.meta.url));
+assert.ok(!existsSync(folder), `${folder} exists, and golden folders are never made again`);
+
+const ordersId = '0123456789abcdef0123456789abcdef';
+const eventsId = 'ffeeddccbbaa99887766554433221100';
+const goneId = '11111111111111111111111111111111';
+const startMs = 1_750_000_000_000;
+
+const node = await openGolden(folder, startMs);
+const { replica, planner, time } = node;
+
+async function propose(type: EntryType, meta: Buffer): Promise<void> {
+  time.nowMs += 10;
+  assert.equal(await replica.proposeAndWait({ type, meta }), 'applied');
+}
+
+async function createTopic(name: string, topicId: string, partitionCount: number): Promise<void> {
+  const configs = new Map(name === 'events' ? [['message.timestamp.type', 'LogAppendTime']] : []);
+  const firstPartition = replica.state.topics.partitions.next;
+  const created = { name, topicId, firstPartition, partitionCount, configs };
+  await propose(EntryType.topicCreated, commands.encodeTopicCreated(created));
+}
+
+function produce(partition: number, input: Omit<BatchInput, 'records'> & { label: string }) {
+  time.nowMs += 10;
+  const { label, ...more } = input;
+  const records = ['first', 'second'].map((which, i) => ({
+    key: i === 0 ? null : Buffer.from(`key of ${label}`),
+    value: Buffer.from(`${which} record of ${label}, `.repeat(4)),
+    timestamp: time.nowMs + i,
+    headers: i === 0 ? [{ key: 'trace', value: null }] : [{ key: 'a', value: Buffer.from([0, 1]) }],
+  }));
+  records.push({
+    key: Buffer.from('deleted'),
+    value: null as never,
+    timestamp: time.nowMs,
+    headers: [],
+  });
+  const settings = {
+    messageBytesMax: 1_000_000,
+    timestampType: partition === 3 ? 'LogAppendTime' : 'CreateTime',
+    timestampBeforeMaxMs: Number.MAX_SAFE_INTEGER,
+    timestampAfterMaxMs: Number.MAX_SAFE_INTEGER,
+    compressionType: 'producer',
+    retentionMs: -1,
+    retentionBytes: -1,
+  } as const;
+  const batch = buildBatch({ records, ...more }, codecs);
+  const part = { partition, topicPartition: `p-${partition}`, settings, records: batch };
+  return new Promise<void>((resolve) => {
+    planner.produce([part], 11, ([outcome]) => {
+      assert.equal(outcome?.errorCode, 0, outcome?.message ?? '');
+      resolve();
+    });
+  });
+}
+
+async function commit(groupId: string, partition: number, offset: number): Promise<void> {
+  const committed = {
+    offset,
+    leaderEpoch: 0,
+    metadata: `at ${offset}`,
+    commitMs: time.nowMs,
+    expireMs: -1,
+  };
+  const meta = commands.encodeOffsetsCommitted({ groupId, offsets: [[partition, committed]] });
+  await propose(EntryType.offsetsCommitted, meta);
+}
+
+async function setConfig(
+  resourceType: number,
+  resource: string,
+  key: string,
+  value: string | null,
+) {
+  const set = { resourceType, resource, changes: new Map([[key, value]]) };
+  await propose(EntryType.configsSet, commands.encodeConfigsSet(set));
+}
+
+function groupImage(generationId: number): Buffer {
+  return encodeGroupImage({
+    protocolType: 'consumer',
+    generationId,
+    protocolName: 'range',
+    leaderId: 'member-1',
+    stateTimestampMs: time.nowMs,
+    members: [
+      {
+        memberId: 'member-1',
+        groupInstanceId: 'static-1',
+        clientId: 'client',
+        clientHost: '/127.0.0.1',
+        rebalanceTimeoutMs: 60_000,
+        sessionTimeoutMs: 45_000,
+        protocols: [{ name: 'range', metadata: Buffer.from('subscription') }],
+        assignment: Buffer.from('assignment'),
+      },
+    ],
+  });
+}
+
+await propose(EntryType.clusterFounded, commands.encodeClusterFounded('golden-cluster-id-22ch'));
+await createTopic('orders', ordersId, 3);
+await createTopic('events', eventsId, 1);
+await createTopic('gone', goneId, 2);
+await setConfig(2, ordersId, 'retention.ms', '604800000');
+await setConfig(2, ordersId, 'segment.bytes', '1000');
+await setConfig(2, ordersId, 'segment.bytes', null);
+await setConfig(4, '', 'log.retention.ms', '86400000');
+await setConfig(32, 'billing', 'consumer.session.timeout.ms', '30000');
+await propose(EntryType.producerIdsAllocated, commands.encodeProducerIdsAllocated(1000));
+for (const [name, compression] of Object.entries(Compression) as [string, CompressionId][]) {
+  for (let partition = 0; partition < 6; partition++) {
+    await produce(partition, { label: `${name} ${partition}`, compression });
+  }
+}
+for (let i = 0; i < 8; i++) {
+  const sequence = { producerId: 7, producerEpoch: 2, baseSequence: i * 3 };
+  await produce(1, { label: `idempotent ${i}`, ...sequence });
+}
+await produce(0, { label: 'expired', producerId: 8, producerEpoch: 0, baseSequence: 0 });
+await propose(EntryType.producersExpired, commands.encodeProducersExpired({ producers: [[0, 8]] }));
+await commit('billing', 0, 3);
+await commit('billing', 1, 5);
+await commit('audit', 3, 1);
+await commit('gone-group', 0, 1);
+const deleted = { groupId: 'audit', partitions: [3] };
+await propose(EntryType.offsetsDeleted, commands.encodeOffsetsDeleted(deleted));
+for (const generationId of [1, 2]) {
+  const stored = { groupId: 'billing', image: groupImage(generationId) };
+  await propose(EntryType.groupStored, commands.encodeGroupStored(stored));
+}
+await propose(
+  EntryType.groupStored,
+  commands.encodeGroupStored({ groupId: 'gone-group', image: groupImage(1) }),
+);
+await propose(EntryType.groupDeleted, commands.encodeGroupDeleted('gone-group'));
+await propose(EntryType.topicDeleted, commands.encodeTopicDeleted(goneId));
+const added = {
+  topicId: ordersId,
+  firstPartition: replica.state.topics.partitions.next,
+  partitionCount: 1,
+};
+await propose(EntryType.partitionsAdded, commands.encodePartitionsAdded(added));
+await produce(added.firstPartition, { label: 'an added partition' });
+const starts = [{ partition: 2, offset: 4, droppedBytes: 300 }];
+await propose(EntryType.logStartsMoved, commands.encodeLogStarts(starts));
+for (let i = 0; i < 40; i++) await produce(i % 4, { label: `filling ${i}` });
+// Behind the last snapshot.
+await commit('billing', 0, 9);
+await replica.stop();
+
+const again = await openGolden(folder, startMs + 1_000_000);
+writeFileSync(
+  `${folder}/expected.json`,
+  `${JSON.stringify(await describe(again.replica), null, 1)}\n`,
+);
+await again.replica.stop();
