@@ -22,6 +22,8 @@ export class DiskGuard {
   readonly #options: DiskGuardOptions;
   #freeBytes = Number.POSITIVE_INFINITY;
   #reserved = false;
+  /** The removal of a reserve must not meet the making of the next one. */
+  #releasing = false;
   #cancel: (() => void) | undefined;
   #stopped = false;
 
@@ -67,7 +69,12 @@ export class DiskGuard {
     this.#freeBytes = 0;
     if (!this.#reserved) return false;
     this.#reserved = false;
-    await this.#files.remove(this.#reservePath);
+    this.#releasing = true;
+    try {
+      await this.#files.remove(this.#reservePath);
+    } finally {
+      this.#releasing = false;
+    }
     return true;
   }
 
@@ -97,7 +104,7 @@ export class DiskGuard {
   async #look(): Promise<void> {
     this.#freeBytes = await this.#files.freeBytes(this.#folder);
     const { lowWaterBytes, reserveBytes } = this.#options;
-    if (this.#reserved || this.#stopped || reserveBytes === 0) return;
+    if (this.#reserved || this.#releasing || this.#stopped || reserveBytes === 0) return;
     if (this.#freeBytes < lowWaterBytes + reserveBytes * 2) return;
     await this.#fillReserve();
   }
