@@ -32,6 +32,7 @@ const messagesMax = 2;
  */
 export class OpenThread implements BatchOpener {
   readonly #onFatal: (error: unknown) => void;
+  readonly #module: URL;
   #worker: Worker | undefined;
   #isStopped = false;
   /** Those that have batches which are not sent. */
@@ -39,8 +40,12 @@ export class OpenThread implements BatchOpener {
   /** Whose batches each message has that is not answered. */
   readonly #sent: Task[] = [];
 
-  constructor(onFatal: (error: unknown) => void) {
+  constructor(
+    onFatal: (error: unknown) => void,
+    module = new URL('./open-worker.js', import.meta.url),
+  ) {
     this.#onFatal = onFatal;
+    this.#module = module;
   }
 
   open(batches: readonly BatchToOpen[], done: (result: Opening) => void): CancelOpening {
@@ -78,11 +83,7 @@ export class OpenThread implements BatchOpener {
   }
 
   #start(): Worker {
-    const worker = new Worker(new URL('./open-worker.js', import.meta.url), {
-      name: 'open',
-      env: {},
-      execArgv: [],
-    });
+    const worker = new Worker(this.#module, { name: 'open', env: {}, execArgv: [] });
     worker.on('message', (report: OpenReport) => this.#onReport(report));
     worker.on('error', (error) => this.#onEnd(error));
     worker.on('exit', () => this.#onEnd(new Error('the thread that opens batches has ended')));

@@ -22,6 +22,7 @@ import { decode } from '../../src/protocol/codec.ts';
 import { type ApiTable, encodeRequest, responseHeaderVersion } from '../../src/protocol/frame.ts';
 import { Reader } from '../../src/protocol/reader.ts';
 import type { Input, Output } from '../../src/protocol/schema-types.ts';
+import type { BatchOpener } from '../../src/replica/open-batch.ts';
 import type { Topic } from '../../src/state/topics.ts';
 
 /** Small, quick and without waiting, where the defaults would make a test slow. */
@@ -99,6 +100,7 @@ export interface TestNodeOptions {
   readonly settings?: Partial<Settings>;
   readonly log?: Logger;
   readonly files?: FilePort;
+  readonly opener?: BatchOpener;
 }
 
 /** A node that lives as long as the test, and may be started again on its data. */
@@ -137,6 +139,7 @@ export class TestNode {
       random: seededRandom(this.#seed++),
       files: this.#options.files ?? nodeFiles,
       directoryId: 'test',
+      ...(this.#options.opener !== undefined && { opener: this.#options.opener }),
       onFatal: (error) => this.#fatal.push(error),
     });
   }
