@@ -197,6 +197,9 @@ test('a client that stops in the middle of a frame is closed when it has been id
       clock.advance(5000);
       busy.write(whole);
       assert.ok((await busy.next()) !== undefined);
+      // The good client must not seem idle either while it waits for the disk.
+      const { rounds } = world.good;
+      await until(() => world.good.rounds > rounds, 'a round of the good client');
     }
   };
   await passes(idleMs - 10_000);
