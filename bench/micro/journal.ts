@@ -34,6 +34,7 @@ function open(folder: string, sync: 'always' | 'interval', onEntry: () => void) 
     fileExtentsMax: 250_000,
     recentBytesMax: 64 * 1024 * 1024,
     indexCacheBytesMax: 16 * 1024 * 1024,
+    mayPreallocate: () => true,
     onFatal: (error) => {
       throw error;
     },
