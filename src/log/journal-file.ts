@@ -34,20 +34,21 @@ export interface LogFile {
 /**
  * Creates a journal file in a way that leaves a whole one or none after a crash: under a
  * temporary name, with header and length synced, then renamed, then the folder synced. The length
- * is set at once so that later syncs need not change it; the blocks come as they are written
- * (measured: no slower than blocks filled with zeros before, and half the writes).
+ * is set at once so that later syncs need not change it. `spare` is a file of that length, made
+ * before under the temporary name (spare-file.ts).
  */
 export async function createLogFile(
   files: FilePort,
   folder: string,
   header: FileHeader,
   bytes: number,
+  spare: JournalFile | undefined,
 ): Promise<JournalFile> {
-  const temporary = `${folder}/next.tmp`;
-  const file = await files.open(temporary, 'create');
+  const temporary = nextFilePath(folder);
+  const file = spare ?? (await files.open(temporary, 'create'));
   try {
     await file.write([encodeFileHeader(header)], 0);
-    await file.truncate(bytes);
+    if (spare === undefined) await file.truncate(bytes);
     await file.sync();
     await files.rename(temporary, `${folder}/${fileName(header.basePosition)}`);
     await files.syncFolder(folder);
@@ -56,6 +57,11 @@ export async function createLogFile(
     throw error;
   }
   return file;
+}
+
+/** Where the next file lies until it is put in place. */
+export function nextFilePath(folder: string): string {
+  return `${folder}/next.tmp`;
 }
 
 /** Reads and checks the header of a file whose name promises `basePosition`. */

@@ -16,9 +16,10 @@ import {
 } from './format.ts';
 import { type EncodedGroup, encodeGroup } from './group-encoder.ts';
 import { IndexFile, writeIndexFile } from './index-file.ts';
-import { createLogFile, type LogFile } from './journal-file.ts';
+import { createLogFile, type LogFile, nextFilePath } from './journal-file.ts';
 import { RecentBytes } from './recent-bytes.ts';
 import { indexName, type RecoveryStart, recover } from './recovery.ts';
+import { SpareFile } from './spare-file.ts';
 
 /**
  * The tenant's one append-only log: Raft log and data store at once. It owns the files; the driver
@@ -42,6 +43,8 @@ export interface JournalOptions {
   readonly fileExtentsMax: number;
   readonly recentBytesMax: number;
   readonly indexCacheBytesMax: number;
+  /** Is there so much space that the next file may be filled with zeros in advance? */
+  readonly mayPreallocate: () => boolean;
   /** An error after which the process must end and recover: a failed sync, a failed write. */
   readonly onFatal: (error: BrokerError) => void;
 }
@@ -62,10 +65,12 @@ export class Journal {
   #lastTerm: number;
   #sealing: Promise<void> | undefined;
   #cancelIntervalSync: (() => void) | undefined;
+  readonly #spare: SpareFile;
   #closed = false;
 
   private constructor(options: JournalOptions, logFiles: LogFile[], end: number) {
     this.#options = options;
+    this.#spare = new SpareFile(options.files, nextFilePath(options.folder), options.fileBytesMax);
     this.#cache = new BlockCache(options.indexCacheBytesMax);
     this.#logFiles = logFiles;
     this.extents = new ExtentIndex(logFiles, this.#cache);
@@ -157,6 +162,8 @@ export class Journal {
       }
     }
     this.#remember(position, group);
+    if (this.#options.mayPreallocate())
+      this.#spare.advance(this.#end - logFile.header.basePosition);
     return group.entries;
   }
 
@@ -267,6 +274,7 @@ export class Journal {
     this.#closed = true;
     this.#cancelIntervalSync?.();
     await this.#sealing;
+    await this.#spare.close();
     if (this.#options.sync === 'interval') await this.#logFiles.at(-1)!.file.sync();
     for (const logFile of this.#logFiles) {
       await logFile.file.close();
@@ -325,7 +333,8 @@ export class Journal {
       previousTerm: this.#lastTerm,
       salt: random.bytes(4).readUInt32LE(0),
     };
-    const file = await createLogFile(files, folder, header, fileBytesMax);
+    const spare = await this.#spare.take();
+    const file = await createLogFile(files, folder, header, fileBytesMax, spare);
     this.#logFiles.push({
       header,
       file,

@@ -117,6 +117,7 @@ export class Replica {
     state: StateMachine,
     journal: Journal,
     raft: Raft,
+    disk: DiskGuard,
     snapshotPosition: number,
   ) {
     this.#options = options;
@@ -128,7 +129,7 @@ export class Replica {
     this.#snapshotPositions = [0, snapshotPosition];
     this.#appliedPosition = journal.end;
     this.#reaper = new FileReaper(journal, state);
-    this.disk = new DiskGuard(options.files, options.folder, options.clock, options.disk);
+    this.disk = disk;
   }
 
   /** Recovers the tenant from its folder and wins the election of its one voter. */
@@ -140,8 +141,10 @@ export class Replica {
     let hardState = decodeHardState(snapshot?.hardState ?? encodeHardState(noHardState));
     if (snapshot !== undefined) state.restore(snapshot.image);
     const start = snapshot ?? { position: 0, index: 0, term: 0 };
+    const disk = new DiskGuard(files, folder, options.clock, options.disk);
     const { journal, cutBytes } = await Journal.open({
       ...options.journal,
+      mayPreallocate: () => disk.mayGrow(options.journal.fileBytesMax * 2),
       files,
       folder: `${folder}/journal`,
       clock: options.clock,
@@ -161,8 +164,8 @@ export class Replica {
       lastTerm: journal.lastTerm,
       commitIndex: state.appliedIndex,
     });
-    const replica = new Replica(options, state, journal, raft, start.position);
-    await replica.disk.start();
+    const replica = new Replica(options, state, journal, raft, disk, start.position);
+    await disk.start();
     await replica.#lead();
     return { replica, cutBytes };
   }

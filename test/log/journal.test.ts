@@ -161,7 +161,8 @@ test('an append without space leaves no trace, and the next one takes its place'
 
 test('without space for a new file the append is refused, and works later', async () => {
   const disk = newDisk();
-  const { journal } = await openJournal(disk.files(), { fileBytesMax: 1000 });
+  const options = { fileBytesMax: 1000, mayPreallocate: () => false };
+  const { journal } = await openJournal(disk.files(), options);
   await appendGroups(journal, [[plainEntry(1, Buffer.alloc(900))]]);
   disk.quotaBytes = disk.usedBytes;
   const entry = plainEntry(2, Buffer.alloc(300));

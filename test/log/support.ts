@@ -55,6 +55,7 @@ export async function openJournal(
     fileExtentsMax: 1000,
     recentBytesMax: 64 * 1024,
     indexCacheBytesMax: 64 * 1024,
+    mayPreallocate: () => true,
     onFatal: (error) => fatal.push(error),
     ...options,
   });

@@ -35,7 +35,8 @@ test('an answer comes only after the sync', async () => {
 
 test('what arrives during a write goes out together in the next one', async () => {
   const machine = new TestMachine();
-  const node = await machine.start();
+  // So large that no next file is prepared meanwhile.
+  const node = await machine.start({ journal: { fileBytesMax: 1024 * 1024 } });
   await node.createTopic();
   let writes = 0;
   machine.disk.fault = (call) => {
