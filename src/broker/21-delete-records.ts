@@ -5,7 +5,7 @@ import {
   deleteRecordsRequest,
   deleteRecordsResponse,
 } from '../protocol/schema/21-delete-records.ts';
-import type { Outcome } from '../replica/replica.ts';
+import type { Outcome } from '../replica/group-commit.ts';
 import type { Broker } from './broker.ts';
 import { defineHandler } from './handler.ts';
 

@@ -1,5 +1,5 @@
 import { ErrorCode } from '../protocol/error-codes.ts';
-import type { Outcome } from '../replica/replica.ts';
+import type { Outcome } from '../replica/group-commit.ts';
 
 /**
  * What a client of the group coordinator is told of an entry's fate. On both errors it looks for

@@ -1,6 +1,6 @@
 import { clipped } from '../core/clipped.ts';
 import { ErrorCode } from '../protocol/error-codes.ts';
-import type { Outcome } from '../replica/replica.ts';
+import type { Outcome } from '../replica/group-commit.ts';
 
 /** Why a part of a request is not done, as the answer says it. */
 export interface Refusal {

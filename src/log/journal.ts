@@ -49,6 +49,14 @@ export interface JournalOptions {
   readonly onFatal: (error: BrokerError) => void;
 }
 
+export interface WrittenGroup {
+  /** The entries as they are stored; their buffers are the journal's. */
+  readonly stored: readonly StoredEntry[];
+  /** Position after the group. */
+  readonly end: number;
+  readonly bytes: number;
+}
+
 export class Journal {
   readonly extents: ExtentIndex;
   readonly recent: RecentBytes;
@@ -63,8 +71,12 @@ export class Journal {
   #marked: number;
   #lastIndex: number;
   #lastTerm: number;
+  /** In the last file; more than its table has while groups are written and not applied. */
+  #batches: number;
   #sealing: Promise<void> | undefined;
   #cancelIntervalSync: (() => void) | undefined;
+  /** The one sync that is under way: see GroupCommit for why there is no second one. */
+  #flushing: Promise<void> | undefined;
   readonly #spare: SpareFile;
   #closed = false;
 
@@ -80,6 +92,7 @@ export class Journal {
     this.#marked = 0;
     this.#lastIndex = options.start.index;
     this.#lastTerm = options.start.term;
+    this.#batches = logFiles.at(-1)?.table?.rows ?? 0;
   }
 
   /** Recovers what is on disk (making the first file if there is none) and opens for writing. */
@@ -126,12 +139,20 @@ export class Journal {
     return this.#marked < this.#synced;
   }
 
-  /**
-   * Writes the entries as one group and, with `sync=always`, makes it durable. One at a time.
-   * Rejects with DISK_FULL when there is no space: then nothing of the group counts, and a later
-   * append takes its place. Any other failure is fatal. No entries: writes only a sync mark.
-   */
+  /** Writes the entries as one group and, with `sync=always`, makes it durable; see `write`. */
   async append(entries: readonly Entry[]): Promise<readonly StoredEntry[]> {
+    const written = await this.write(entries);
+    if (this.#options.sync === 'always') await this.flush();
+    return written.stored;
+  }
+
+  /**
+   * Writes the entries as one group, which is durable after the next `flush`; with `sync=interval`
+   * that comes by itself. One at a time, but beside a flush. Rejects with DISK_FULL when there is
+   * no space: then nothing of the group counts, and a later write takes its place. Any other
+   * failure is fatal. No entries: writes only a sync mark.
+   */
+  async write(entries: readonly Entry[]): Promise<WrittenGroup> {
     let group = this.#encode(entries);
     if (this.#mustRoll(group)) {
       await this.#roll();
@@ -147,13 +168,12 @@ export class Journal {
       if (failure.code === 'DISK_FULL') await this.#takeBack(logFile, position);
       throw failure;
     }
-    if (this.#options.sync === 'always') await this.#sync(logFile);
     this.#end = position + group.bytes;
     logFile.end = this.#end;
+    this.#batches += batchCount(group);
     // A mark alone need not be covered by another one; else an idle journal would never rest.
     this.#marked = entries.length === 0 && position === marked ? this.#end : marked;
-    if (this.#options.sync === 'always') this.#synced = this.#end;
-    else this.#syncLater();
+    if (this.#options.sync === 'interval') this.#syncLater();
     for (const entry of entries) {
       if (entry.index > 0) {
         this.#lastIndex = entry.index;
@@ -164,15 +184,18 @@ export class Journal {
     this.#remember(position, group);
     if (this.#options.mayPreallocate())
       this.#spare.advance(this.#end - logFile.header.basePosition);
-    return group.entries;
+    return { stored: group.entries, end: this.#end, bytes: group.bytes };
   }
 
-  /** Makes everything that was appended so far durable; only `sync=interval` leaves any to do. */
+  /** Makes everything durable that is written by now. */
   async flush(): Promise<void> {
     const end = this.#end;
-    if (this.#synced >= end) return;
-    await this.#sync(this.#logFiles.at(-1)!);
-    this.#synced = Math.max(this.#synced, end);
+    while (this.#synced < end) {
+      this.#flushing ??= this.#syncWritten().finally(() => {
+        this.#flushing = undefined;
+      });
+      await this.#flushing;
+    }
   }
 
   /** The extents of an entry become visible to reads: call when it is applied. */
@@ -275,7 +298,7 @@ export class Journal {
     this.#cancelIntervalSync?.();
     await this.#sealing;
     await this.#spare.close();
-    if (this.#options.sync === 'interval') await this.#logFiles.at(-1)!.file.sync();
+    if (this.#options.sync === 'interval') await this.flush();
     for (const logFile of this.#logFiles) {
       await logFile.file.close();
       await logFile.index?.close();
@@ -303,21 +326,19 @@ export class Journal {
   }
 
   #mustRoll(group: EncodedGroup): boolean {
-    const { header, table } = this.#logFiles.at(-1)!;
+    const { header } = this.#logFiles.at(-1)!;
     const used = this.#end - header.basePosition;
     if (used <= fileHeaderBytes || group.entries.length === 0) return false;
-    let extents = table!.rows;
-    for (const entry of group.entries) extents += entry.batches.length;
     return (
-      used + group.bytes > this.#options.fileBytesMax || extents > this.#options.fileExtentsMax
+      used + group.bytes > this.#options.fileBytesMax ||
+      this.#batches + batchCount(group) > this.#options.fileExtentsMax
     );
   }
 
   /** Syncs what was written, then puts a new file behind it. */
   async #roll(): Promise<void> {
+    await this.flush();
     const last = this.#logFiles.at(-1)!;
-    if (this.#synced < this.#end) await this.#sync(last);
-    this.#synced = this.#end;
     try {
       await this.#startFile(this.#end);
     } catch (error) {
@@ -349,6 +370,7 @@ export class Journal {
     this.#end = basePosition + fileHeaderBytes;
     this.#synced = this.#end;
     this.#marked = this.#end;
+    this.#batches = 0;
   }
 
   /**
@@ -379,6 +401,12 @@ export class Journal {
     }
   }
 
+  async #syncWritten(): Promise<void> {
+    const end = this.#end;
+    await this.#sync(this.#logFiles.at(-1)!);
+    this.#synced = Math.max(this.#synced, end);
+  }
+
   /**
    * A failed sync is fatal and never tried again: the system may have dropped the pages that it
    * could not write, and a second sync would succeed without them.
@@ -396,13 +424,8 @@ export class Journal {
     this.#cancelIntervalSync = this.#options.clock.after(this.#options.syncIntervalMs, () => {
       this.#cancelIntervalSync = undefined;
       if (this.#closed) return;
-      const end = this.#end;
-      this.#sync(this.#logFiles.at(-1)!).then(
-        () => {
-          this.#synced = Math.max(this.#synced, end);
-        },
-        () => undefined, // #sync has reported it as fatal
-      );
+      // A failed sync has been reported as fatal.
+      this.flush().catch(() => undefined);
     });
   }
 
@@ -460,6 +483,12 @@ export class Journal {
 
 function indexPath(folder: string, logFile: LogFile): string {
   return `${indexFolder(folder)}/${indexName(logFile.header.basePosition)}`;
+}
+
+function batchCount(group: EncodedGroup): number {
+  let count = 0;
+  for (const { batches } of group.entries) count += batches.length;
+  return count;
 }
 
 async function letGo(logFile: LogFile, holds: number): Promise<void> {

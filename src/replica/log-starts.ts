@@ -1,6 +1,7 @@
 import type { Clock } from '../core/clock.ts';
 import type { LogStart } from '../state/commands.ts';
-import type { Outcome, Replica } from './replica.ts';
+import type { Outcome } from './group-commit.ts';
+import type { Replica } from './replica.ts';
 import type { TopicPlanner } from './topic-planner.ts';
 
 /** Extents that are passed over in one turn of the event loop. */

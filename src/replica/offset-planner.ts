@@ -5,7 +5,8 @@ import {
   type OffsetsDeleted,
 } from '../state/commands.ts';
 import { EntryType } from '../state/entry-types.ts';
-import type { Done, Replica } from './replica.ts';
+import type { Done } from './group-commit.ts';
+import type { Replica } from './replica.ts';
 
 /**
  * Plans changes of committed offsets. Whether a group may commit was decided before; here they

@@ -4,7 +4,6 @@ import { BrokerError } from '../core/errors.ts';
 import type { Random } from '../core/random.ts';
 import { type FilePort, isCode } from '../log/file-port.ts';
 import type { Entry, StoredEntry } from '../log/format.ts';
-import { entryBytesBound } from '../log/group-encoder.ts';
 import { Journal } from '../log/journal.ts';
 import { keepNewestSnapshot, readSnapshot, writeSnapshot } from '../log/snapshot-file.ts';
 import { Raft, Role } from '../raft/raft.ts';
@@ -14,6 +13,7 @@ import { leaderEpochOf } from '../state/leader-epoch.ts';
 import { StateMachine } from '../state/state-machine.ts';
 import { DiskGuard, type DiskGuardOptions } from './disk-guard.ts';
 import { FileReaper } from './file-reaper.ts';
+import { type Done, type Group, GroupCommit, type Outcome, type Pending } from './group-commit.ts';
 
 /** What a planner wants in the log. */
 export interface Command {
@@ -24,14 +24,6 @@ export interface Command {
   readonly partitions?: readonly number[];
 }
 
-/**
- * - applied: durable, committed and in the state
- * - disk-full: it never reached the disk and never will; the client may try again
- * - stopped: the node is going down; what became of it is not known
- */
-export type Outcome = 'applied' | 'disk-full' | 'stopped';
-export type Done = (outcome: Outcome) => void;
-
 export interface JournalSettings {
   readonly sync: 'always' | 'interval';
   readonly syncIntervalMs: number;
@@ -39,6 +31,8 @@ export interface JournalSettings {
   readonly fileExtentsMax: number;
   readonly recentBytesMax: number;
   readonly indexCacheBytesMax: number;
+  /** Bytes that are written even while a sync is under way; without it what is best for speed. */
+  readonly aheadBytesMin?: number;
   /** Journal bytes after which a new snapshot is due. */
   readonly snapshotBytes: number;
 }
@@ -64,21 +58,13 @@ export interface ReplicaListener {
   onPlansDropped(): void;
 }
 
-/** One group-commit write takes about this much: bounds latency, memory and the length of turns. */
-const groupBytesMax = 8 * 1024 * 1024;
-const groupEntriesMax = 4096;
+/** Below this, what arrives during a sync goes out in one write after it. */
+const aheadBytesMin = 256 * 1024;
 /** An idle journal writes a sync mark after this time. */
 const idleMarkMs = 1000;
 /** After deletions, files are removed with this delay. */
 const removalDelayMs = 5000;
 const defaultTenant = 0;
-
-interface Pending {
-  readonly entry: Entry;
-  readonly done: Done | undefined;
-  /** Others who wait for it. */
-  after: Done[] | undefined;
-}
 
 function settle(pending: Pending, outcome: Outcome): void {
   pending.done?.(outcome);
@@ -97,15 +83,10 @@ export class Replica {
   readonly #raft: Raft;
   readonly #reaper: FileReaper;
   readonly #listeners: ReplicaListener[] = [];
-  #queue: Pending[] = [];
-  /** The group that is being written. */
-  #inFlight: readonly Pending[] = [];
-  #queuedBytes = 0;
-  #running: Promise<void> | undefined;
+  readonly #commit: GroupCommit;
   #stopped = false;
   #cancelIdle: (() => void) | undefined;
   #cancelRemoval: (() => void) | undefined;
-  #waitingForIdle: (() => void)[] = [];
   /** Journal positions of the two newest durable snapshots, the older one first. */
   #snapshotPositions: [number, number];
   #housekeeping: Promise<void> | undefined;
@@ -129,6 +110,17 @@ export class Replica {
     this.#snapshotPositions = [0, snapshotPosition];
     this.#appliedPosition = journal.end;
     this.#reaper = new FileReaper(journal, state);
+    this.#commit = new GroupCommit({
+      journal,
+      clock: options.clock,
+      sync: options.journal.sync,
+      aheadBytesMin: options.journal.aheadBytesMin ?? aheadBytesMin,
+      onDurable: (group) => this.#onDurable(group),
+      onDropped: (dropped) => this.#onDropped(dropped),
+      onIdle: () => this.#onIdle(),
+      release: () => this.disk.release(),
+      onFatal: options.onFatal,
+    });
     this.disk = disk;
   }
 
@@ -179,11 +171,6 @@ export class Replica {
     return this.#raft.role === Role.leader && !this.#stopped;
   }
 
-  /** Bytes that are proposed and not yet durable. */
-  get queuedBytes(): number {
-    return this.#queuedBytes;
-  }
-
   listen(listener: ReplicaListener): void {
     this.#listeners.push(listener);
   }
@@ -208,7 +195,7 @@ export class Replica {
    * effects without adding any, such as "duplicate".
    */
   afterPlanned(done: Done): void {
-    const last = this.#queue.at(-1) ?? this.#inFlight.at(-1);
+    const { last } = this.#commit;
     if (last === undefined) this.#options.clock.soon(() => done('applied'));
     else last.after = last.after === undefined ? [done] : [...last.after, done];
   }
@@ -219,17 +206,15 @@ export class Replica {
     this.#cancelIdle?.();
     this.#cancelRemoval?.();
     this.disk.stop();
-    // One write may be followed by another, of what was proposed meanwhile.
-    while (this.#running !== undefined) await this.#running;
+    await this.#commit.idle();
     await this.#housekeeping;
-    if (this.journal.markIsDue) await this.#mark();
+    if (this.journal.markIsDue) await this.#commit.mark();
     await this.journal.close();
   }
 
   /** Resolves when everything that was proposed so far is settled. */
   settled(): Promise<void> {
-    if (this.#running === undefined && this.#queue.length === 0) return Promise.resolve();
-    return new Promise((resolve) => this.#waitingForIdle.push(resolve));
+    return this.#commit.idle();
   }
 
   async #lead(): Promise<void> {
@@ -238,9 +223,7 @@ export class Replica {
     assert(hardState !== undefined, 'a campaign begins with a vote');
     const meta = encodeHardState(hardState);
     const vote = entryOf({ type: EntryType.hardState, meta }, hardState.term, 0);
-    if ((await this.#persist([vote])) === undefined) throw diskFull(this.#options.folder);
-    // Whatever `sync` says: a term that was forgotten could come back with other entries.
-    await this.journal.flush();
+    if (!(await this.#commit.persist([vote]))) throw diskFull(this.#options.folder);
     this.#raft.hardStatePersisted(hardState.term);
     const { noop } = this.#raft.takeReady();
     assert(noop !== undefined, 'a leader begins with an entry of its own term');
@@ -253,131 +236,42 @@ export class Replica {
   }
 
   #enqueue(command: Command, term: number, index: number, done: Done | undefined): void {
-    const entry = entryOf(command, term, index);
-    this.#queue.push({ entry, done, after: undefined });
-    this.#queuedBytes += entryBytesBound(entry.meta.length, entry.batches);
-    this.#wake();
-  }
-
-  /** Starts the write loop after what has already arrived was taken in: that is group commit. */
-  #wake(): void {
-    if (this.#running !== undefined) return;
     this.#cancelIdle?.();
     this.#cancelIdle = undefined;
-    this.#running = new Promise((resolve) => {
-      this.#options.clock.soon(() => {
-        this.#run().then(
-          () => {
-            this.#running = undefined;
-            resolve();
-            // What was proposed while the loop was ending did not start it anew.
-            if (this.#queue.length > 0) this.#wake();
-            else this.#becomeIdle();
-          },
-          (error: unknown) => this.#options.onFatal(error),
-        );
-      });
-    });
+    this.#commit.add(entryOf(command, term, index), done);
   }
 
-  async #run(): Promise<void> {
-    while (this.#queue.length > 0) {
-      const group = this.#takeGroup();
-      const stored = await this.#persist(group.map((pending) => pending.entry));
-      if (stored === undefined) {
-        this.#dropPlans(group);
-        continue;
-      }
-      this.#raft.entriesPersisted(group.at(-1)!.entry.index);
-      this.#applyGroup(stored, group);
-      this.#considerHousekeeping();
-    }
-  }
-
-  #takeGroup(): Pending[] {
-    let bytes = 0;
-    let count = 0;
-    while (count < this.#queue.length && count < groupEntriesMax) {
-      const { entry } = this.#queue[count]!;
-      const more = entryBytesBound(entry.meta.length, entry.batches);
-      if (count > 0 && bytes + more > groupBytesMax) break;
-      bytes += more;
-      count++;
-    }
-    const group = this.#queue.slice(0, count);
-    this.#inFlight = group;
-    this.#queue = this.#queue.slice(count);
-    this.#queuedBytes -= bytes;
+  #onDurable({ pending, stored, end, bytes }: Group): void {
     this.disk.wrote(bytes);
-    return group;
-  }
-
-  /** Undefined when the disk is full, even after the reserve was given up. */
-  async #persist(entries: readonly Entry[]): Promise<readonly StoredEntry[] | undefined> {
-    for (;;) {
-      try {
-        return await this.journal.append(entries);
-      } catch (error) {
-        if (!isDiskFull(error)) throw error;
-        if (!(await this.disk.release())) return undefined;
-      }
-    }
-  }
-
-  #applyGroup(stored: readonly StoredEntry[], group: readonly Pending[]): void {
-    assert(this.#raft.commitIndex >= group.at(-1)!.entry.index, 'one voter commits what it stores');
-    for (let i = 0; i < stored.length; i++) {
-      const entry = stored[i]!;
+    const { index } = pending.at(-1)!.entry;
+    this.#raft.entriesPersisted(index);
+    assert(this.#raft.commitIndex >= index, 'one voter commits what it stores');
+    for (const entry of stored) {
       this.state.apply(entry);
       this.journal.apply(entry);
       if (mayFreeFiles(entry.type)) this.#removeSoon();
       for (const listener of this.#listeners) listener.onApplied(entry);
     }
-    this.#appliedPosition = this.journal.end;
-    this.#inFlight = [];
-    for (const pending of group) settle(pending, 'applied');
+    this.#appliedPosition = end;
+    for (const one of pending) settle(one, 'applied');
     for (const listener of this.#listeners) listener.onGroupApplied();
+    this.#considerHousekeeping();
   }
 
-  /**
-   * The disk is full: nothing of the group is stored. Everything planned after it may rest on it
-   * (offsets follow each other), so all of it is refused, and planning starts again from what is
-   * applied.
-   */
-  #dropPlans(group: readonly Pending[]): void {
-    const dropped = [...group, ...this.#queue];
-    this.#queue = [];
-    this.#inFlight = [];
-    this.#queuedBytes = 0;
+  /** The disk is full: planning starts again from what is applied. */
+  #onDropped(dropped: readonly Pending[]): void {
     this.#raft.dropUnpersisted(this.state.appliedIndex, this.state.appliedTerm);
     for (const listener of this.#listeners) listener.onPlansDropped();
-    for (const pending of dropped) settle(pending, 'disk-full');
+    for (const one of dropped) settle(one, 'disk-full');
   }
 
-  #becomeIdle(): void {
-    for (const resolve of this.#waitingForIdle.splice(0)) resolve();
+  #onIdle(): void {
     if (this.#stopped || this.#cancelIdle !== undefined) return;
     this.#cancelIdle = this.#options.clock.after(idleMarkMs, () => {
       this.#cancelIdle = undefined;
-      if (this.#stopped || this.#running !== undefined || !this.journal.markIsDue) return;
-      this.#running = this.#mark().then(
-        () => {
-          this.#running = undefined;
-          if (this.#queue.length > 0) this.#wake();
-          else this.#becomeIdle();
-        },
-        (error: unknown) => this.#options.onFatal(error),
-      );
+      if (this.#stopped || !this.#commit.isIdle || !this.journal.markIsDue) return;
+      this.#commit.mark().catch((error: unknown) => this.#options.onFatal(error));
     });
-  }
-
-  /** Writes a sync mark. If there is no space for it, the next group carries one anyway. */
-  async #mark(): Promise<void> {
-    try {
-      await this.journal.append([]);
-    } catch (error) {
-      if (!isDiskFull(error)) throw error;
-    }
   }
 
   /** Seals, snapshots and removes files in the background, one job at a time. */
@@ -454,10 +348,6 @@ export class Replica {
 
 function mayFreeFiles(entryType: number): boolean {
   return entryType === EntryType.topicDeleted || entryType === EntryType.logStartsMoved;
-}
-
-function isDiskFull(error: unknown): boolean {
-  return error instanceof BrokerError && error.code === 'DISK_FULL';
 }
 
 function diskFull(folder: string): BrokerError {

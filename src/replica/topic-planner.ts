@@ -9,7 +9,8 @@ import {
 } from '../state/commands.ts';
 import { EntryType } from '../state/entry-types.ts';
 import type { Topic } from '../state/topics.ts';
-import type { Outcome, Replica } from './replica.ts';
+import type { Outcome } from './group-commit.ts';
+import type { Replica } from './replica.ts';
 
 export interface NewTopic {
   readonly name: string;

@@ -54,6 +54,30 @@ test('what arrives during a write goes out together in the next one', async () =
   assert.equal(writes, 2);
 });
 
+test('large groups are written while a sync is under way, and one sync covers several', async () => {
+  const machine = new TestMachine();
+  const node = await machine.start({ journal: { aheadBytesMin: 1, fileBytesMax: 1_000_000 } });
+  await node.createTopic();
+  const calls: string[] = [];
+  machine.disk.fault = ({ kind }) => {
+    calls.push(kind);
+    return undefined;
+  };
+  const outcomes: ReturnType<typeof node.produceLater>[] = [];
+  for (let i = 0; i < 40; i++) {
+    outcomes.push(node.produceLater(batchOf(10)));
+    await node.clock.step();
+  }
+  await node.clock.settle();
+  assert.deepEqual(
+    outcomes.map(([outcome]) => outcome?.baseOffset),
+    Array.from({ length: 40 }, (_, i) => i),
+  );
+  const writes = calls.filter((kind) => kind === 'write').length;
+  const syncs = calls.filter((kind) => kind === 'sync').length;
+  assert.ok(syncs < writes, `${writes} writes and ${syncs} syncs`);
+});
+
 test('a repeated batch is answered like the first one, and only once that is durable', async () => {
   const machine = new TestMachine();
   const node = await machine.start();

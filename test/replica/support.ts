@@ -3,12 +3,13 @@ import { codecs } from '../../src/core/codecs.ts';
 import { seededRandom } from '../../src/core/random.ts';
 import type { FilePort } from '../../src/log/file-port.ts';
 import { buildBatch } from '../../src/protocol/records/build.ts';
+import type { Outcome } from '../../src/replica/group-commit.ts';
 import {
   type ProduceOutcome,
   type ProducePart,
   ProducePlanner,
 } from '../../src/replica/produce-planner.ts';
-import { type JournalSettings, type Outcome, Replica } from '../../src/replica/replica.ts';
+import { type JournalSettings, Replica } from '../../src/replica/replica.ts';
 import { encodeOffsetsCommitted, encodeTopicCreated } from '../../src/state/commands.ts';
 import { EntryType } from '../../src/state/entry-types.ts';
 import { SimClock } from '../sim/sim-clock.ts';

@@ -66,6 +66,7 @@ export class CrashRun {
   readonly #model: Model;
   readonly #fileBytesMax: number;
   readonly #snapshotBytes: number;
+  readonly #aheadBytesMin: number;
   #workload: Workload | undefined;
   #fatal: unknown;
 
@@ -81,6 +82,7 @@ export class CrashRun {
     this.#disk.lies = options.lies ?? 'none';
     this.#fileBytesMax = this.#pick([2048, 8192, 32768]);
     this.#snapshotBytes = this.#pick([3000, 20_000, 100_000]);
+    this.#aheadBytesMin = this.#pick([0, 500, 1_000_000]);
   }
 
   async run(): Promise<CrashRunCounts> {
@@ -155,6 +157,8 @@ export class CrashRun {
         recentBytesMax: 16_384,
         indexCacheBytesMax: 8192,
         snapshotBytes: this.#snapshotBytes,
+        // In most runs groups are written while a sync is under way, as large ones are.
+        aheadBytesMin: this.#aheadBytesMin,
       },
       disk:
         this.#options.fills === true
