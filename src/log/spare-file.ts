@@ -3,7 +3,7 @@ import type { FilePort, JournalFile } from './file-port.ts';
 /** Zeros that are written and synced at a time: a larger step would hold up the journal's syncs. */
 const stepBytesMax = 4 * 1024 * 1024;
 const zeroBytes = 1024 * 1024;
-/** The part of the present file after which the next one is begun, and the one to have it ready by. */
+/** Parts of the present file: when the next one is begun, and when it is to be ready. */
 const beginsAt = 0.25;
 const readyAt = 0.75;
 
