@@ -18,7 +18,7 @@ import { type EncodedGroup, encodeGroup } from './group-encoder.ts';
 import { IndexFile, writeIndexFile } from './index-file.ts';
 import { createLogFile, type LogFile, nextFilePath } from './journal-file.ts';
 import { RecentBytes } from './recent-bytes.ts';
-import { indexName, type RecoveryStart, recover } from './recovery.ts';
+import { indexFolder, indexName, type RecoveryStart, recover } from './recovery.ts';
 import { SpareFile } from './spare-file.ts';
 
 /**
@@ -494,8 +494,4 @@ function batchCount(group: EncodedGroup): number {
 async function letGo(logFile: LogFile, holds: number): Promise<void> {
   logFile.readers -= holds;
   if (holds > 0 && logFile.removed && logFile.readers === 0) await logFile.file.close();
-}
-
-function indexFolder(folder: string): string {
-  return `${folder}/index`;
 }

@@ -321,3 +321,8 @@ async function scanForIndex(logFile: LogFile, next: LogFile, size: number): Prom
 export function indexName(basePosition: number): string {
   return `${String(basePosition).padStart(20, '0')}.index`;
 }
+
+/** Where the indexes of a journal's sealed files lie. */
+export function indexFolder(folder: string): string {
+  return `${folder}/index`;
+}

@@ -120,7 +120,7 @@ export class GroupCommit {
     return written !== undefined;
   }
 
-  /** Writes a sync mark, when idle. If there is no space for it, the next group carries one anyway. */
+  /** Writes a sync mark, when idle; without space for it, the next group carries one anyway. */
   async mark(): Promise<void> {
     this.#isWriting = true;
     try {
