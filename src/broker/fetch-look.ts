@@ -25,6 +25,9 @@ export interface FetchLookOptions {
   readonly oneOfEach: boolean;
 }
 
+/** Looks at partitions in one turn of the loop: milliseconds. */
+const looksPerTurn = 1000;
+
 /**
  * One pass over the partitions of a fetch: which batches there are to read, within the limits of
  * the request. It runs without a pause as long as the index blocks it needs are in memory, and
@@ -51,9 +54,13 @@ export class FetchLook {
     this.#oneOfEach = options.oneOfEach;
   }
 
-  /** Goes on until the end, or to a partition for which it has to wait: then call `wait`. */
-  run(): FetchPartition | undefined {
-    for (;;) {
+  /**
+   * Goes on until the end, or to a partition for which it has to wait: then call `wait`. A pause is
+   * for others, in between.
+   */
+  run(): FetchPartition | 'pause' | undefined {
+    for (let looks = 0; ; looks++) {
+      if (looks === looksPerTurn) return 'pause';
       if (this.#endsWhenFull && this.#bytesLeft <= 0 && this.bytes > 0) return undefined;
       const { done, value: partition } = this.#candidates.next();
       if (done === true) return undefined;
@@ -80,6 +87,14 @@ export class FetchLook {
       return true;
     }
     const { highWatermark, logStart } = this.#facts(partition);
+    if (
+      this.#endsWhenFull &&
+      partition.fetchOffset === highWatermark &&
+      partition.isTold(highWatermark, logStart)
+    ) {
+      partition.waiter.markQuiet(partition);
+      return true;
+    }
     let plan: ReadPlan | undefined;
     if (partition.fetchOffset < highWatermark && (this.#bytesLeft > 0 || this.bytes === 0)) {
       plan = new ReadPlan();

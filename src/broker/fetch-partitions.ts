@@ -1,3 +1,4 @@
+import { ErrorCode } from '../protocol/error-codes.ts';
 import type { AppendWaiter, FetchWaiters, Registration } from './fetch-waiters.ts';
 
 /**
@@ -35,6 +36,15 @@ export class FetchPartition implements Registration {
     this.topicId = topicId;
     this.index = index;
     this.partition = partition;
+  }
+
+  /** Was the client told of this already? */
+  isTold(highWatermark: number, logStart: number): boolean {
+    return (
+      this.sentHighWatermark === highWatermark &&
+      this.sentLogStart === logStart &&
+      this.sentError === ErrorCode.NONE
+    );
   }
 
   onNews(): void {

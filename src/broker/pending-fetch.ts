@@ -72,8 +72,9 @@ export class PendingFetch {
         oneOfEach: apiVersion < oneAtLeastFrom,
       },
     );
-    for (let partition = look.run(); partition !== undefined; partition = look.run()) {
-      await look.wait(partition);
+    for (let next = look.run(); next !== undefined; next = look.run()) {
+      if (next === 'pause') await new Promise<void>((resolve) => broker.clock.soon(resolve));
+      else await look.wait(next);
       if (number !== this.#looks) return;
     }
     const isEnough = look.bytes >= minBytes || this.#partitions.size === 0;

@@ -201,12 +201,13 @@ export class LogReader {
 
 function planner(limits: ReadLimits, into: ReadPlan): ExtentVisitor {
   const { bytesMax, oneAtLeast, offsetEnd } = limits;
-  return (baseOffset, _count, _maxTimestamp, _epoch, position, bytes) => {
+  return (baseOffset, count, _maxTimestamp, _epoch, position, bytes) => {
     if (baseOffset >= offsetEnd) return false;
     const isFirst = into.positions.length === 0;
     if (into.bytes + bytes > bytesMax && !(isFirst && oneAtLeast)) return false;
     into.add(position, bytes);
-    return into.bytes < bytesMax;
+    // Behind the last one there is nothing to look for, in however many files.
+    return into.bytes < bytesMax && baseOffset + count < offsetEnd;
   };
 }
 

@@ -9,7 +9,7 @@ import { assert } from '../core/assert.ts';
 import { numbersPerRead, type ReadDone, type ReadJob } from './read-job.ts';
 
 /** What lies in memory takes microseconds; the rest is for when others run on the processor. */
-const startMs = 2;
+const startMs = 8;
 const eachMs = 0.1;
 
 const port = parentPort;
