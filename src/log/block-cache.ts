@@ -6,11 +6,14 @@ export interface MissingBlock {
   readonly block: number;
 }
 
-/** The index blocks used last, within a bound of bytes; shared by all index files. */
+/**
+ * The index blocks used last, within a bound of bytes; shared by all index files. A block that was
+ * used since its turn came has a second chance: to keep the exact order costs more than the lookups.
+ */
 export class BlockCache {
   readonly #blocksMax: number;
-  /** Insertion order is order of last use. */
   readonly #blocks = new Map<IndexFile, Map<number, IndexBlock>>();
+  /** In the order of their turns. */
   readonly #order = new Map<IndexBlock, MissingBlock>();
   readonly #loading = new Map<IndexFile, Map<number, Promise<IndexBlock>>>();
 
@@ -20,11 +23,7 @@ export class BlockCache {
 
   get(file: IndexFile, block: number): IndexBlock | undefined {
     const found = this.#blocks.get(file)?.get(block);
-    if (found !== undefined) {
-      const key = this.#order.get(found)!;
-      this.#order.delete(found);
-      this.#order.set(found, key);
-    }
+    if (found !== undefined) found.wasUsed = true;
     return found;
   }
 
@@ -50,10 +49,16 @@ export class BlockCache {
     const blocks = this.#blocks.get(file) ?? new Map<number, IndexBlock>();
     this.#blocks.set(file, blocks);
     blocks.set(block, read);
+    read.wasUsed = true;
     this.#order.set(read, { file, block });
     while (this.#order.size > this.#blocksMax) {
       const [oldest, key] = this.#order.entries().next().value!;
       this.#order.delete(oldest);
+      if (oldest.wasUsed) {
+        oldest.wasUsed = false;
+        this.#order.set(oldest, key);
+        continue;
+      }
       const of = this.#blocks.get(key.file);
       of?.delete(key.block);
       if (of?.size === 0) this.#blocks.delete(key.file);

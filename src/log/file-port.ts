@@ -4,12 +4,6 @@
  * (`ENOSPC`, `EIO`, …).
  */
 
-/** Bytes from `position` on, as many as the target holds. */
-export interface RangeRead {
-  readonly target: Buffer;
-  readonly position: number;
-}
-
 export interface JournalFile {
   /** Writes all pieces at `position`, continuing short writes. Nothing is durable before `sync`. */
   write(pieces: readonly Uint8Array[], position: number): Promise<void>;
@@ -17,15 +11,19 @@ export interface JournalFile {
   sync(): Promise<void>;
   /** Reads up to `bytes`; less only at the end of the file. Answers the number of bytes read. */
   read(target: Buffer, targetOffset: number, bytes: number, position: number): Promise<number>;
-  /**
-   * Many reads at once, where the platform has a better way for those that need not wait for the
-   * disk. Answers how many are done, from the first one on; `read` is for the others.
-   */
-  readMany?(reads: readonly RangeRead[]): Promise<number>;
   /** Sets the length; what is added reads as zeros. */
   truncate(bytes: number): Promise<void>;
   size(): Promise<number>;
   close(): Promise<void>;
+  /** What the platform calls it, for `readMany`. */
+  readonly descriptor?: number;
+}
+
+/** Bytes from `position` of a file on, as many as the target holds. */
+export interface RangeRead {
+  readonly file: JournalFile;
+  readonly target: Buffer;
+  readonly position: number;
 }
 
 export interface FilePort {
@@ -39,6 +37,11 @@ export interface FilePort {
   remove(path: string): Promise<void>;
   /** Makes creations, renames and removals in the folder durable. */
   syncFolder(folder: string): Promise<void>;
+  /**
+   * Many reads at once, where the platform has a better way for those that need not wait for the
+   * disk. Answers how many are done, from the first one on; `read` is for the others.
+   */
+  readMany?(reads: readonly RangeRead[]): Promise<number>;
   /** Bytes that can still be written where the folder lies. */
   freeBytes(folder: string): Promise<number>;
 }

@@ -144,6 +144,8 @@ export class IndexFile {
 /** One decoded block; rows are read in place. */
 export class IndexBlock {
   readonly rows: number;
+  /** For the cache: since the block had its turn to go. */
+  wasUsed = false;
   readonly #bytes: Buffer;
   readonly #basePosition: number;
 

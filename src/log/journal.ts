@@ -6,7 +6,7 @@ import { BlockCache } from './block-cache.ts';
 import { ExtentIndex } from './extent-index.ts';
 import { ExtentTable } from './extent-table.ts';
 import { addExtents } from './extents.ts';
-import { type FilePort, isCode, type RangeRead } from './file-port.ts';
+import { type FilePort, isCode } from './file-port.ts';
 import {
   type Entry,
   fileHeaderBytes,
@@ -47,6 +47,13 @@ export interface JournalOptions {
   readonly mayPreallocate: () => boolean;
   /** An error after which the process must end and recover: a failed sync, a failed write. */
   readonly onFatal: (error: BrokerError) => void;
+}
+
+/** Stored bytes of one file, and where they are read to. */
+export interface StoredRange {
+  readonly logFile: LogFile;
+  readonly target: Buffer;
+  readonly position: number;
 }
 
 export interface WrittenGroup {
@@ -261,7 +268,7 @@ export class Journal {
   }
 
   /** Reads stored bytes of a file that is held, and lets go of it. */
-  async readInto(logFile: LogFile, { target, position }: RangeRead): Promise<void> {
+  async readInto({ logFile, target, position }: StoredRange): Promise<void> {
     try {
       const inFile = position - logFile.header.basePosition;
       const read = await logFile.file.read(target, 0, target.length, inFile);
@@ -269,27 +276,31 @@ export class Journal {
     } catch (error) {
       throw isCode(error, 'EIO') ? this.#fatal('DISK_FAILED', error, logFile) : error;
     } finally {
-      await letGo(logFile, 1);
+      await letGo(logFile);
     }
   }
 
   /**
-   * As `readInto` for each of the reads, as far as that is better done at once. Answers how many
-   * are done, from the first one on; the file is still held for the others.
+   * As `readInto` for each of the ranges, as far as that is better done at once. Answers how many
+   * are done, from the first one on; the files of the others are still held.
    */
-  async readMany(logFile: LogFile, reads: readonly RangeRead[]): Promise<number> {
-    if (logFile.file.readMany === undefined) return 0;
-    const { basePosition } = logFile.header;
-    let done = reads.length;
+  async readMany(ranges: readonly StoredRange[]): Promise<number> {
+    const { files } = this.#options;
+    if (files.readMany === undefined || ranges.length === 0) return 0;
+    let done = ranges.length;
     try {
-      done = await logFile.file.readMany(
-        reads.map(({ target, position }) => ({ target, position: position - basePosition })),
+      done = await files.readMany(
+        ranges.map(({ logFile, target, position }) => ({
+          file: logFile.file,
+          target,
+          position: position - logFile.header.basePosition,
+        })),
       );
       return done;
     } catch (error) {
-      throw isCode(error, 'EIO') ? this.#fatal('DISK_FAILED', error, logFile) : error;
+      throw isCode(error, 'EIO') ? this.#fatal('DISK_FAILED', error, ranges[0]!.logFile) : error;
     } finally {
-      await letGo(logFile, done);
+      for (const { logFile } of ranges.slice(0, done)) await letGo(logFile);
     }
   }
 
@@ -491,7 +502,7 @@ function batchCount(group: EncodedGroup): number {
   return count;
 }
 
-async function letGo(logFile: LogFile, holds: number): Promise<void> {
-  logFile.readers -= holds;
-  if (holds > 0 && logFile.removed && logFile.readers === 0) await logFile.file.close();
+async function letGo(logFile: LogFile): Promise<void> {
+  logFile.readers--;
+  if (logFile.removed && logFile.readers === 0) await logFile.file.close();
 }

@@ -34,7 +34,7 @@ export interface ReadResult {
 
 /** Reads from disk are made in buffers of this size; small gaps between batches are read too. */
 const coldBufferBytes = 1024 * 1024;
-const coldBuffersKept = 16;
+const coldBuffersKept = 24;
 const coldGapBytesMax = 16 * 1024;
 /** Reads in the thread pool at a time: journal writes share it with them. */
 const coldReadsMax = 4;
@@ -165,21 +165,9 @@ export class LogReader {
     return buffers;
   }
 
-  /** Each file's runs at once, and one by one what has to wait for the disk. */
+  /** All at once, and one by one what has to wait for the disk. */
   async #readRuns(runs: readonly Run[]): Promise<void> {
-    const reading: Promise<void>[] = [];
-    for (let first = 0; first < runs.length; ) {
-      const { logFile } = runs[first]!;
-      let end = first + 1;
-      while (end < runs.length && runs[end]!.logFile === logFile) end++;
-      reading.push(this.#readOfFile(logFile, runs.slice(first, end)));
-      first = end;
-    }
-    await Promise.all(reading);
-  }
-
-  async #readOfFile(logFile: LogFile, runs: readonly Run[]): Promise<void> {
-    const done = await this.#journal.readMany(logFile, runs);
+    const done = await this.#journal.readMany(runs);
     if (done < runs.length) {
       await Promise.all(runs.slice(done).map((run) => this.#readRun(run)));
     }
@@ -190,7 +178,7 @@ export class LogReader {
       await new Promise<void>((resolve) => this.#waiting.push(resolve));
     } else this.#reading++;
     try {
-      await this.#journal.readInto(run.logFile, run);
+      await this.#journal.readInto(run);
     } finally {
       const next = this.#waiting.shift();
       if (next === undefined) this.#reading--;

@@ -40,6 +40,7 @@ export const nodeFiles: FilePort = {
   rename: (from, to) => fsp.rename(from, to),
   remove: (path) => fsp.rm(path),
   syncFolder,
+  readMany: (reads) => readThread.read(reads),
   async freeBytes(folder) {
     const { bavail, bsize } = await fsp.statfs(folder);
     return bavail * bsize;
@@ -77,7 +78,7 @@ function nodeFile(fd: number): JournalFile {
         });
       });
     },
-    readMany: (reads) => readThread.read(fd, reads),
+    descriptor: fd,
     truncate: (bytes) =>
       new Promise((resolve, reject) => fs.ftruncate(fd, bytes, settle(resolve, reject))),
     size: () =>

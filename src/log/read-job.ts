@@ -2,13 +2,12 @@
 
 export interface ReadJob {
   readonly id: number;
-  readonly fd: number;
   readonly buffers: readonly SharedArrayBuffer[];
-  /** For each read: index of the buffer, where in it, how many bytes, from where in the file. */
+  /** For each read: the file, the index of the buffer, where in it, how many bytes, from where. */
   readonly places: Float64Array;
 }
 
-export const numbersPerRead = 4;
+export const numbersPerRead = 5;
 
 export interface ReadDone {
   readonly id: number;

@@ -23,9 +23,9 @@ export class ReadThread {
   #pausedUntilMs = 0;
 
   /** Reads from the first one on; answers how many are done. The others are for the caller. */
-  read(fd: number, reads: readonly RangeRead[]): Promise<number> {
+  read(reads: readonly RangeRead[]): Promise<number> {
     if (this.#hasFailed || performance.now() < this.#pausedUntilMs) return Promise.resolve(0);
-    const job = jobOf(this.#nextId++, fd, reads);
+    const job = jobOf(this.#nextId++, reads);
     if (job === undefined) return Promise.resolve(0);
     this.#worker ??= this.#start();
     const worker = this.#worker;
@@ -72,19 +72,20 @@ export class ReadThread {
 }
 
 /** Undefined where a target is not in memory that threads share. */
-function jobOf(id: number, fd: number, reads: readonly RangeRead[]): ReadJob | undefined {
+function jobOf(id: number, reads: readonly RangeRead[]): ReadJob | undefined {
   const buffers: SharedArrayBuffer[] = [];
   const places = new Float64Array(reads.length * numbersPerRead);
   let at = 0;
-  for (const { target, position } of reads) {
+  for (const { file, target, position } of reads) {
     const { buffer } = target;
-    if (!(buffer instanceof SharedArrayBuffer)) return undefined;
+    if (file.descriptor === undefined || !(buffer instanceof SharedArrayBuffer)) return undefined;
     // Neighbours share their buffer, so the last one is the only one worth a look.
     if (buffers.at(-1) !== buffer) buffers.push(buffer);
+    places[at++] = file.descriptor;
     places[at++] = buffers.length - 1;
     places[at++] = target.byteOffset;
     places[at++] = target.length;
     places[at++] = position;
   }
-  return { id, fd, buffers, places };
+  return { id, buffers, places };
 }

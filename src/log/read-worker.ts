@@ -16,14 +16,15 @@ const port = parentPort;
 assert(port !== null, 'this module is the main one of a worker thread');
 port.on('message', (job: ReadJob) => port.postMessage(run(job)));
 
-function run({ id, fd, buffers, places }: ReadJob): ReadDone {
+function run({ id, buffers, places }: ReadJob): ReadDone {
   const views = buffers.map((buffer) => new Uint8Array(buffer));
   const began = performance.now();
   let done = 0;
   try {
     for (let at = 0; at < places.length; at += numbersPerRead) {
-      const view = views[places[at]!]!;
-      const whole = readWhole(fd, view, places[at + 1]!, places[at + 2]!, places[at + 3]!);
+      const fd = places[at]!;
+      const view = views[places[at + 1]!]!;
+      const whole = readWhole(fd, view, places[at + 2]!, places[at + 3]!, places[at + 4]!);
       if (!whole) break;
       done++;
       if (performance.now() - began > startMs + done * eachMs) break;
