@@ -8,7 +8,7 @@ export interface MissingBlock {
 
 /**
  * The index blocks used last, within a bound of bytes; shared by all index files. A block that was
- * used since its turn came has a second chance: to keep the exact order costs more than the lookups.
+ * used since its turn came has a second chance: an exact order costs more than the lookups.
  */
 export class BlockCache {
   readonly #blocksMax: number;

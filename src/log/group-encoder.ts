@@ -21,6 +21,13 @@ export interface EncodedGroup {
   readonly entries: readonly StoredEntry[];
 }
 
+/** Batches in all entries of a group. */
+export function batchCount(group: EncodedGroup): number {
+  let count = 0;
+  for (const { batches } of group.entries) count += batches.length;
+  return count;
+}
+
 export interface GroupPlace {
   readonly position: number;
   readonly syncedPosition: number;

@@ -14,11 +14,11 @@ import {
   groupAlignBytes,
   type StoredEntry,
 } from './format.ts';
-import { type EncodedGroup, encodeGroup } from './group-encoder.ts';
+import { batchCount, type EncodedGroup, encodeGroup } from './group-encoder.ts';
 import { IndexFile, writeIndexFile } from './index-file.ts';
 import { createLogFile, type LogFile, nextFilePath } from './journal-file.ts';
 import { RecentBytes } from './recent-bytes.ts';
-import { indexFolder, indexName, type RecoveryStart, recover } from './recovery.ts';
+import { indexFolder, indexName, indexPath, type RecoveryStart, recover } from './recovery.ts';
 import { SpareFile } from './spare-file.ts';
 
 /**
@@ -490,16 +490,6 @@ export class Journal {
     this.#options.onFatal(error);
     return error;
   }
-}
-
-function indexPath(folder: string, logFile: LogFile): string {
-  return `${indexFolder(folder)}/${indexName(logFile.header.basePosition)}`;
-}
-
-function batchCount(group: EncodedGroup): number {
-  let count = 0;
-  for (const { batches } of group.entries) count += batches.length;
-  return count;
 }
 
 async function letGo(logFile: LogFile): Promise<void> {

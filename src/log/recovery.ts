@@ -326,3 +326,7 @@ export function indexName(basePosition: number): string {
 export function indexFolder(folder: string): string {
   return `${folder}/index`;
 }
+
+export function indexPath(folder: string, { header }: LogFile): string {
+  return `${indexFolder(folder)}/${indexName(header.basePosition)}`;
+}
