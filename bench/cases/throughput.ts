@@ -59,7 +59,7 @@ function consumeCase(name: string, about: string, client: Client): Case {
 }
 
 /** Reading is over soon, and one wait of a client for its next fetch weighs much. */
-const consumeRounds = 3;
+const consumeRounds = 2;
 
 async function repeat(rounds: number, load: () => Promise<LoadResult>): Promise<LoadResult> {
   const total = { bytes: 0, records: 0, seconds: 0 };
