@@ -38,7 +38,12 @@ process.on('exit', () => {
     rmSync(folder, { recursive: true, force: true });
   }
 });
-for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => process.exit(1));
+for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+  process.on(signal, () => {
+    console.error(`ended by ${signal}`);
+    process.exit(1);
+  });
+}
 
 let keylaneScript = project('bin/keylane.cjs');
 
