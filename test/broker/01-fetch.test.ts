@@ -144,11 +144,14 @@ test('old records come from the files when memory holds them no more', async (t)
   });
   await node.createTopic('orders', 2);
   const client = await node.connect();
-  await Promise.all(
-    Array.from({ length: 400 }, (_, i) =>
-      produceTo(client, { topic: 'orders', partition: i % 2, records: batchOf([`v${i}`]) }),
-    ),
-  );
+  // In waves: a group that is written at once goes into one file, however many batches it has.
+  for (let wave = 0; wave < 8; wave++) {
+    await Promise.all(
+      Array.from({ length: 50 }, (_, i) =>
+        produceTo(client, { topic: 'orders', partition: i % 2, records: batchOf([`v${i}`]) }),
+      ),
+    );
+  }
   await until(() => node.broker.replica.journal.logFiles.length > 3, 'the journal has files');
   for (const partition of [0, 1]) {
     const answer = await fetchFrom(client, [{ topic: 'orders', partition, offset: 0 }]);
