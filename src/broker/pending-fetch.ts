@@ -91,8 +91,8 @@ export class PendingFetch {
     if (this.#parked) return;
     this.#parked = true;
     this.#partitions.watch();
-    if (this.#session !== undefined) this.#session.finishParked = () => this.#finish();
-    this.#cancelTimer = broker.clock.after(this.#request.maxWaitMs, () => this.#finish());
+    if (this.#session !== undefined) this.#session.finishParked = () => this.finishNow();
+    this.#cancelTimer = broker.clock.after(this.#request.maxWaitMs, () => this.finishNow());
     this.#forgetClose = this.#context.onClosed(() => this.#unpark());
     broker.park(this);
   }
@@ -105,14 +105,10 @@ export class PendingFetch {
   }
 
   /** Time is up, or the broker stops: answers with what there is. */
-  #finish(): void {
+  finishNow(): void {
     if (!this.#parked) return;
     this.#unpark();
     this.#look(true).catch((error: unknown) => this.#context.broker.fatal(error));
-  }
-
-  finishNow(): void {
-    this.#finish();
   }
 
   #unpark(): void {

@@ -40,17 +40,21 @@ export async function findMaxTimestampOffset(
   broker: Broker,
   partition: number,
 ): Promise<TimestampedOffset> {
-  const logStart = broker.replica.state.topics.partitions.logStart(partition);
+  const { partitions } = broker.replica.state.topics;
+  const logStart = partitions.logStart(partition);
+  // The state knows which batch it is; only once that is deleted must the others be searched.
+  const base = partitions.maxTimestampBase(partition);
+  const isKept = base >= logStart;
   let greatest = -1;
   let extent: FoundExtent | undefined;
   await broker.replica.journal.extents.walkLoading(
-    { partition, start: { offset: logStart } },
+    { partition, start: { offset: isKept ? base : logStart } },
     (baseOffset, count, maxTimestamp, _epoch, position, bytes) => {
       if (maxTimestamp > greatest) {
         greatest = maxTimestamp;
         extent = { position, bytes, end: baseOffset + count };
       }
-      return true;
+      return !isKept;
     },
   );
   if (extent === undefined) return nothing;
