@@ -18,6 +18,7 @@ import {
 import { distinctBy } from './distinct.ts';
 import { defineHandler } from './handler.ts';
 import { type Refusal, refuse } from './refusal.ts';
+import { isInteger, isNodeId } from './resource-names.ts';
 import { topicNameError } from './topic-names.ts';
 
 type Result = DescribeConfigsResponseInput['results'][number];
@@ -104,10 +105,10 @@ function topicEntries(name: string, broker: Broker): readonly ConfigEntry[] | Re
 /** By node id everything that counts there; without a name only what is set for all nodes. */
 function brokerEntries(name: string, broker: Broker): readonly ConfigEntry[] | Refusal {
   if (name === '') return dynamicDefaultEntries(broker);
-  if (name === String(broker.nodeId)) return brokerConfigEntries(broker);
+  if (isNodeId(name, broker.nodeId)) return brokerConfigEntries(broker);
   return refuse(
     ErrorCode.INVALID_REQUEST,
-    /^[+-]?\d+$/.test(name)
+    isInteger(name)
       ? `Unexpected broker id, expected ${broker.nodeId} or empty string, but received ${name}`
       : `Broker id must be an integer, but it is: ${name}`,
   );

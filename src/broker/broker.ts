@@ -1,5 +1,5 @@
-import { type Settings, withDefaults } from '../config/settings.ts';
-import { type TopicSettings, topicSettings } from '../config/topic-settings.ts';
+import type { Settings } from '../config/settings.ts';
+import type { TopicSettings } from '../config/topic-settings.ts';
 import type { Clock } from '../core/clock.ts';
 import type { Codecs } from '../core/compression.ts';
 import type { Logger } from '../core/logger.ts';
@@ -16,9 +16,9 @@ import type { Replica } from '../replica/replica.ts';
 import { Retention } from '../replica/retention.ts';
 import { TopicPlanner } from '../replica/topic-planner.ts';
 import { TrustedClock } from '../replica/trusted-clock.ts';
-import { EntryType } from '../state/entry-types.ts';
 import type { Topic } from '../state/topics.ts';
 import { ConfigChanges } from './config-changes.ts';
+import { EffectiveConfigs } from './effective-configs.ts';
 import { FetchSessions } from './fetch-session.ts';
 import { FetchWaiters } from './fetch-waiters.ts';
 import { Groups } from './groups.ts';
@@ -74,9 +74,7 @@ export class Broker {
   readonly retention: Retention;
   readonly producerExpiry: ProducerExpiry;
   readonly #options: BrokerOptions;
-  /** The settings with the cluster's dynamic overrides. */
-  #settings: Settings;
-  #topicSettings = new WeakMap<Topic, TopicSettings>();
+  readonly #configs: EffectiveConfigs;
   readonly #parked = new Set<Parked>();
 
   constructor(options: BrokerOptions) {
@@ -89,7 +87,7 @@ export class Broker {
     this.log = options.log;
     this.replica = replica;
     this.apis = options.apis;
-    this.#settings = settings;
+    this.#configs = new EffectiveConfigs(settings, replica);
     this.topics = new TopicPlanner(replica, options.random);
     this.collisions = new TopicCollisions(replica);
     this.configChanges = new ConfigChanges(this);
@@ -112,21 +110,14 @@ export class Broker {
     );
     this.groups = new Groups(this);
     this.trustedClock = trustedClock(this);
-    this.#applyOverrides();
     this.offsetExpiry = new OffsetExpiry(this);
     this.retention = retention(this);
     this.producerExpiry = producerExpiry(this);
-    replica.listen({
-      onApplied: (entry) => {
-        if (entry.type === EntryType.configsSet) this.#applyOverrides();
-      },
-      onGroupApplied: () => undefined,
-      onPlansDropped: () => undefined,
-    });
   }
 
+  /** The settings in force on this node. */
   get settings(): Settings {
-    return this.#settings;
+    return this.#configs.settings;
   }
 
   /** As given at start, without the overrides that clients set. */
@@ -135,11 +126,7 @@ export class Broker {
   }
 
   topicSettings(topic: Topic): TopicSettings {
-    const known = this.#topicSettings.get(topic);
-    if (known !== undefined) return known;
-    const made = topicSettings(topic.configs, this.#settings);
-    this.#topicSettings.set(topic, made);
-    return made;
+    return this.#configs.topicSettings(topic);
   }
 
   /** Where this client reaches this node. */
@@ -176,21 +163,6 @@ export class Broker {
   /** An error that no handler foresaw: the process ends and recovers. */
   fatal(error: unknown): void {
     this.#options.onFatal(error);
-  }
-
-  #applyOverrides(): void {
-    const overrides: Record<string, unknown> = {};
-    for (const [name, text] of this.replica.state.brokerConfigs) {
-      const given = this.#options.settings[name as keyof Settings];
-      overrides[name] =
-        typeof given === 'number'
-          ? Number(text)
-          : typeof given === 'boolean'
-            ? text === 'true'
-            : text;
-    }
-    this.#settings = withDefaults({ ...this.#options.settings, ...overrides } as Partial<Settings>);
-    this.#topicSettings = new WeakMap();
   }
 }
 

@@ -5,6 +5,7 @@ import { ErrorCode } from '../protocol/error-codes.ts';
 import { ConfigResource } from '../state/commands.ts';
 import type { Broker } from './broker.ts';
 import { outcomeError, type Refusal, refuse } from './refusal.ts';
+import { isInteger, isNodeId } from './resource-names.ts';
 import { topicNameError } from './topic-names.ts';
 
 /** As IncrementalAlterConfigs numbers them (AlterConfigOp.OpType). */
@@ -27,7 +28,7 @@ export interface ResourceChange {
 /** What is to be stored: of which resource, and which of its overrides change. */
 interface Plan {
   readonly resourceType: number;
-  /** Topic id, or '' for the cluster-wide defaults. */
+  /** Topic id, node id, or '' for the cluster-wide defaults. */
   readonly resource: string;
   readonly changes: ReadonlyMap<string, string | null>;
 }
@@ -38,7 +39,7 @@ const operationNames: Readonly<Record<number, string>> = {
 };
 
 /**
- * Changes configurations of topics and the cluster-wide defaults of the broker, one request after
+ * Changes configurations of topics, of this node, and the defaults of all nodes, one request after
  * the other, since a change is judged together with what is set already. Checks and their order
  * are those of Kafka's ConfigAdminManager and ConfigurationControlManager.
  */
@@ -110,9 +111,12 @@ export class ConfigChanges {
   }
 
   #planBroker(resource: ResourceChange): Plan | Refusal {
-    const { resourceName } = resource;
-    if (resourceName !== '') return invalidRequest(this.#brokerNameError(resourceName));
-    const before = this.#broker.replica.state.brokerConfigs;
+    const why = this.#brokerNameError(resource.resourceName);
+    if (why !== undefined) return invalidRequest(why);
+    const { brokerConfigs, nodeConfigs } = this.#broker.replica.state;
+    // "+0" names node 0, as in Kafka, where it is stored under that name and has no effect.
+    const node = resource.resourceName === '' ? '' : String(this.#broker.nodeId);
+    const before = node === '' ? brokerConfigs : (nodeConfigs.get(node) ?? new Map());
     const after = applyBrokerChanges(resource, before);
     if ('errorCode' in after) return after;
     const facts = new Set(brokerFacts(this.#broker.staticSettings).map(({ name }) => name));
@@ -132,19 +136,15 @@ export class ConfigChanges {
       valid.set(name, parsed.text);
     }
     const changes = difference(before, valid);
-    return { resourceType: ConfigResource.broker, resource: '', changes };
+    return { resourceType: ConfigResource.broker, resource: node, changes };
   }
 
-  #brokerNameError(name: string): string {
+  #brokerNameError(name: string): string | undefined {
     const { nodeId } = this.#broker;
-    if (!/^[+-]?\d+$/.test(name)) return `Node id must be an integer, but it is: ${name}`;
-    if (Number(name) !== nodeId) {
-      return `Unexpected broker id, expected ${nodeId}, but received ${name}`;
-    }
-    return (
-      'Configs of a single broker are not supported: set the cluster-wide default, which has an ' +
-      'empty resource name'
-    );
+    if (name === '' || isNodeId(name, nodeId)) return undefined;
+    return isInteger(name)
+      ? `Unexpected broker id, expected ${nodeId}, but received ${Number(name)}`
+      : `Node id must be an integer, but it is: ${name}`;
   }
 }
 

@@ -16,6 +16,7 @@ import type { Broker } from './broker.ts';
 /** Where a value comes from, as Kafka numbers it (DescribeConfigsResponse.ConfigSource). */
 export const ConfigSource = {
   topic: 1,
+  dynamicBroker: 2,
   dynamicDefaultBroker: 3,
   staticBroker: 4,
   default: 5,
@@ -101,10 +102,18 @@ function settingEntry(name: SettingName, synonyms: readonly Synonym[]): ConfigEn
   };
 }
 
-/** Set by clients, given at start, built in: the first that there is decides. */
+/**
+ * Set by clients for this node, set by them for all nodes, given at start, built in: the first that
+ * there is decides.
+ */
 function settingSynonyms(name: SettingName, broker: Broker): Synonym[] {
   const synonyms: Synonym[] = [];
-  const dynamic = broker.replica.state.brokerConfigs.get(name);
+  const { brokerConfigs, nodeConfigs } = broker.replica.state;
+  const own = nodeConfigs.get(String(broker.nodeId))?.get(name);
+  if (own !== undefined) {
+    synonyms.push({ name, value: own, source: ConfigSource.dynamicBroker });
+  }
+  const dynamic = brokerConfigs.get(name);
   if (dynamic !== undefined) {
     synonyms.push({ name, value: dynamic, source: ConfigSource.dynamicDefaultBroker });
   }

@@ -39,6 +39,18 @@ export function settingText(value: Settings[SettingName]): string {
   return value === Number.MAX_SAFE_INTEGER ? maxLongText : String(value);
 }
 
+/** The value that a text stands for: the inverse of `settingText`. */
+export function settingFromText(name: string, text: string): string | number | boolean {
+  switch (table[name]?.type) {
+    case 'integer':
+      return Math.min(Number(text), Number.MAX_SAFE_INTEGER);
+    case 'boolean':
+      return text === 'true';
+    default:
+      return text;
+  }
+}
+
 export function settingRule(name: SettingName): ValueRule {
   const setting = table[name]!;
   switch (setting.type) {

@@ -26,7 +26,7 @@ export const ConfigResource = { topic: 2, broker: 4, group: 32 } as const;
 
 export interface ConfigsSet {
   readonly resourceType: number;
-  /** Topic id, group id, or '' for the cluster-wide broker default. */
+  /** Topic id, group id, node id, or '' for the cluster-wide default of all nodes. */
   readonly resource: string;
   /** null removes the override. */
   readonly changes: ReadonlyMap<string, string | null>;

@@ -24,5 +24,8 @@ export const EntryType = {
 } as const;
 export type EntryType = (typeof EntryType)[keyof typeof EntryType];
 
-/** The newest version of each type that this code writes; it reads all up to it. */
-export const entryVersion = 1;
+/**
+ * The newest version of entries that this code writes; it reads all up to it. Since version 2 a
+ * `configsSet` of a broker may name a node, which version 1 would take for all nodes.
+ */
+export const entryVersion = 2;

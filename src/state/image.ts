@@ -13,7 +13,8 @@ import type { StateMachine } from './state-machine.ts';
  * the moment at which it was begun, and no turn of the loop is long.
  */
 
-export const imageVersion = 1;
+/** Since version 2 the facts end with the overrides of single nodes. */
+export const imageVersion = 2;
 
 export const Cell = {
   facts: 1,
@@ -139,15 +140,15 @@ export function readImage(
   const version = reader.u8();
   if (version > imageVersion) throw unknownVersion(version);
   const applied = { appliedIndex: reader.uvarint(), appliedTerm: reader.uvarint() };
-  while (reader.remaining > 0) readCell(reader, state);
+  while (reader.remaining > 0) readCell(reader, state, version);
   return applied;
 }
 
-function readCell(reader: ByteReader, state: StateMachine): void {
+function readCell(reader: ByteReader, state: StateMachine, version: number): void {
   const kind = reader.u8();
   switch (kind) {
     case Cell.facts:
-      state.readFacts(reader);
+      state.readFacts(reader, version);
       break;
     case Cell.topic:
       state.topics.readTopic(reader);

@@ -56,6 +56,8 @@ export class StateMachine {
   readonly groupImages = new Map<string, Buffer>();
   /** Cluster-wide overrides of broker settings. */
   readonly brokerConfigs = new Map<string, string>();
+  /** Overrides for single nodes, by node id. */
+  readonly nodeConfigs = new Map<string, Map<string, string>>();
   readonly groupConfigs = new Map<string, Map<string, string>>();
   /** Terms in which a leader began, ascending: the leader epochs that there were. */
   readonly terms: number[] = [];
@@ -199,25 +201,19 @@ export class StateMachine {
     this.offsets.removePartitions(doomed.partitions);
   }
 
-  #setConfigs(set: ConfigsSet): void {
-    const topic = this.topics.byId(set.resource);
-    if (set.resourceType === ConfigResource.topic) {
+  #setConfigs({ resourceType, resource, changes }: ConfigsSet): void {
+    if (resourceType === ConfigResource.topic) {
+      const topic = this.topics.byId(resource);
       if (topic === undefined) return;
-      this.#imageWriter?.touchTopic(set.resource);
+      this.#imageWriter?.touchTopic(resource);
+      changeConfigs(topic.configs, changes);
+    } else if (resourceType === ConfigResource.group) {
+      changeConfigsOf(this.groupConfigs, resource, changes);
+    } else if (resource === '') {
+      changeConfigs(this.brokerConfigs, changes);
+    } else {
+      changeConfigsOf(this.nodeConfigs, resource, changes);
     }
-    const target =
-      set.resourceType === ConfigResource.topic
-        ? topic!.configs
-        : set.resourceType === ConfigResource.group
-          ? (this.groupConfigs.get(set.resource) ?? new Map<string, string>())
-          : this.brokerConfigs;
-    for (const [key, value] of set.changes) {
-      if (value === null) target.delete(key);
-      else target.set(key, value);
-    }
-    if (set.resourceType !== ConfigResource.group) return;
-    if (target.size === 0) this.groupConfigs.delete(set.resource);
-    else this.groupConfigs.set(set.resource, target);
   }
 
   #moveLogStarts(meta: Buffer): void {
@@ -271,24 +267,55 @@ export class StateMachine {
     writer.string(this.clusterId).uvarint(this.nextProducerId).uvarint(this.terms.length);
     for (const term of this.terms) writer.uvarint(term);
     writeStrings(writer, this.brokerConfigs);
-    writer.uvarint(this.groupConfigs.size);
-    for (const [groupId, configs] of this.groupConfigs) {
-      writeStrings(writer.string(groupId), configs);
-    }
+    writeNamedStrings(writer, this.groupConfigs);
     writer.uvarint(this.topics.partitions.next);
+    writeNamedStrings(writer, this.nodeConfigs);
   }
 
-  readFacts(reader: ByteReader): void {
+  /** The facts of an image of this version or an older one. */
+  readFacts(reader: ByteReader, version: number): void {
     this.clusterId = reader.string();
     this.nextProducerId = reader.uvarint();
     for (let left = reader.count(); left > 0; left--) this.terms.push(reader.uvarint());
     readStrings(reader, this.brokerConfigs);
-    for (let left = reader.count(); left > 0; left--) {
-      const configs = new Map<string, string>();
-      this.groupConfigs.set(reader.string(), configs);
-      readStrings(reader, configs);
-    }
+    readNamedStrings(reader, this.groupConfigs);
     this.topics.partitions.restoreNext(reader.uvarint());
+    if (version >= 2) readNamedStrings(reader, this.nodeConfigs);
+  }
+}
+
+type Configs = Map<string, string>;
+
+/** null removes an override. */
+function changeConfigs(configs: Configs, changes: ConfigsSet['changes']): void {
+  for (const [key, value] of changes) {
+    if (value === null) configs.delete(key);
+    else configs.set(key, value);
+  }
+}
+
+/** Only those that have overrides are kept. */
+function changeConfigsOf(
+  all: Map<string, Configs>,
+  name: string,
+  changes: ConfigsSet['changes'],
+): void {
+  const configs = all.get(name) ?? new Map<string, string>();
+  changeConfigs(configs, changes);
+  if (configs.size === 0) all.delete(name);
+  else all.set(name, configs);
+}
+
+function writeNamedStrings(writer: ByteWriter, all: ReadonlyMap<string, Configs>): void {
+  writer.uvarint(all.size);
+  for (const [name, strings] of all) writeStrings(writer.string(name), strings);
+}
+
+function readNamedStrings(reader: ByteReader, into: Map<string, Configs>): void {
+  for (let left = reader.count(2); left > 0; left--) {
+    const strings = new Map<string, string>();
+    into.set(reader.string(), strings);
+    readStrings(reader, strings);
   }
 }
 

@@ -61,6 +61,7 @@ test('synonyms say what decides, and what would in its place', async (t) => {
   const client = await node.connect();
   await node.createTopic('orders', 1, { 'retention.ms': '1000' });
   await node.broker.topics.setConfigs(4, '', new Map([['log.retention.ms', '5000']]));
+  await node.broker.topics.setConfigs(4, '0', new Map([['log.retention.ms', '3000']]));
   const { configs } = await describe(client, {
     type: topicType,
     name: 'orders',
@@ -73,6 +74,7 @@ test('synonyms say what decides, and what would in its place', async (t) => {
     configs[0]!.synonyms.map(({ name, value, source }) => [name, value, source]),
     [
       ['retention.ms', '1000', 1],
+      ['log.retention.ms', '3000', 2],
       ['log.retention.ms', '5000', 3],
       ['log.retention.ms', '7000', 4],
       ['log.retention.ms', '604800000', 5],
@@ -139,6 +141,33 @@ test('a broker is described with all settings and what is fixed', async (t) => {
     defaults.configs.map(({ name, value, configSource }) => [name, value, configSource]),
     [['message.max.bytes', '5000', 3]],
   );
+});
+
+test('a node may be named as Java reads an integer, and shows its own values first', async (t) => {
+  const node = await startTestNode(t, { settings: { 'message.max.bytes': 7000 } });
+  const client = await node.connect();
+  await node.broker.topics.setConfigs(4, '0', new Map([['message.max.bytes', '5000']]));
+  for (const name of ['0', '+0', '00']) {
+    const keys = ['message.max.bytes'];
+    const { configs } = await describe(client, {
+      type: brokerType,
+      name,
+      keys,
+      includeSynonyms: true,
+    });
+    const [{ value, configSource, synonyms } = assert.fail('not described')] = configs;
+    assert.deepEqual([value, configSource], ['5000', 2]);
+    assert.deepEqual(
+      synonyms.map((synonym) => [synonym.value, synonym.source]),
+      [
+        ['5000', 2],
+        ['7000', 4],
+        ['1048588', 5],
+      ],
+    );
+  }
+  const defaults = await describe(client, { type: brokerType, name: '' });
+  assert.deepEqual(defaults.configs, []);
 });
 
 test('resources that are not there', async (t) => {

@@ -58,6 +58,10 @@ async function alterBroker(client: TestClient, ...changes: readonly Change[]) {
   return (await alterAll(client, [{ type: 4, name: '', changes }]))[0]!;
 }
 
+async function alterNode(client: TestClient, name: string, ...changes: readonly Change[]) {
+  return (await alterAll(client, [{ type: 4, name, changes }]))[0]!;
+}
+
 /** AlterConfigs: replaces all. */
 async function replace(
   client: TestClient,
@@ -222,6 +226,43 @@ test('the defaults of the broker', async (t) => {
   assert.equal(node.broker.settings['message.max.bytes'], 1_048_588);
 });
 
+test('the configurations of one node win over those of all', async (t) => {
+  const node = await startTestNode(t);
+  const client = await node.connect();
+  const inForce = () => node.broker.settings['message.max.bytes'];
+  assert.deepEqual(await alterNode(client, '0', [set, 'message.max.bytes', '3000']), ok);
+  assert.deepEqual(await alterBroker(client, [set, 'message.max.bytes', '2000']), ok);
+  await node.createTopic('orders');
+  const produce = async (size: number) =>
+    (await produceTo(client, { topic: 'orders', records: batchOf(['x'.repeat(size)]) })).errorCode;
+  assert.equal(await produce(2500), ErrorCode.NONE);
+  assert.equal(await produce(3500), ErrorCode.MESSAGE_TOO_LARGE);
+  await node.restart();
+  assert.equal(inForce(), 3000);
+  const again = await node.connect();
+  // As Java reads an integer.
+  assert.deepEqual(await alterNode(again, '+00', [remove, 'message.max.bytes']), ok);
+  assert.equal(inForce(), 2000);
+  assert.equal(node.broker.replica.state.nodeConfigs.size, 0);
+  assert.equal(await replace(again, 4, '0', { 'message.max.bytes': '4000' }), ErrorCode.NONE);
+  assert.equal(await replace(again, 4, '0', { 'log.retention.ms': '1' }), ErrorCode.NONE);
+  assert.deepEqual([inForce(), node.broker.settings['log.retention.ms']], [2000, 1]);
+});
+
+test('what is set for another node is not in force here', async (t) => {
+  const node = await startTestNode(t);
+  await node.broker.topics.setConfigs(4, '7', new Map([['message.max.bytes', '5000']]));
+  assert.equal(node.broker.settings['message.max.bytes'], 1_048_588);
+});
+
+test('a number that is too large to be exact means no limit', async (t) => {
+  const node = await startTestNode(t);
+  const client = await node.connect();
+  const name = 'log.message.timestamp.after.max.ms';
+  assert.deepEqual(await alterNode(client, '0', [set, name, '9223372036854775807']), ok);
+  assert.equal(node.broker.settings[name], Number.MAX_SAFE_INTEGER);
+});
+
 test('what of a broker cannot be changed', async (t) => {
   const node = await startTestNode(t);
   const client = await node.connect();
@@ -251,12 +292,16 @@ test('what of a broker cannot be changed', async (t) => {
   ] as const) {
     assert.deepEqual(await alterBroker(client, ...changes), [code, message]);
   }
-  for (const name of ['0', '1', 'zero']) {
-    const changes = [[set, 'message.max.bytes', '5']] as const;
-    const [result] = await alterAll(client, [{ type: 4, name, changes }]);
-    assert.equal(result![0], invalid);
+  for (const [name, message] of [
+    ['1', 'Unexpected broker id, expected 0, but received 1'],
+    ['-1', 'Unexpected broker id, expected 0, but received -1'],
+    ['zero', 'Node id must be an integer, but it is: zero'],
+  ] as const) {
+    const change: Change = [set, 'message.max.bytes', '5'];
+    assert.deepEqual(await alterNode(client, name, change), [invalid, message]);
   }
-  assert.equal(node.broker.replica.state.brokerConfigs.size, 0);
+  const { brokerConfigs, nodeConfigs } = node.broker.replica.state;
+  assert.deepEqual([brokerConfigs.size, nodeConfigs.size], [0, 0]);
 });
 
 test('AlterConfigs replaces everything that was set', async (t) => {

@@ -28,7 +28,9 @@ export async function describe(replica: Replica) {
     nextProducerId: state.nextProducerId,
     terms: state.terms,
     brokerConfigs: Object.fromEntries(state.brokerConfigs),
-    groupConfigs: [...state.groupConfigs].map(([id, configs]) => [id, Object.fromEntries(configs)]),
+    // Older versions had none.
+    ...(state.nodeConfigs.size > 0 && { nodeConfigs: entriesOf(state.nodeConfigs) }),
+    groupConfigs: entriesOf(state.groupConfigs),
     nextPartition: state.topics.partitions.next,
     topics,
     producers: [...state.producers.all()].sort(([a, x], [b, y]) => a - b || x - y),
@@ -38,6 +40,10 @@ export async function describe(replica: Replica) {
   return JSON.parse(JSON.stringify(description)) as Record<string, unknown> & {
     terms: number[];
   };
+}
+
+function entriesOf(all: ReadonlyMap<string, ReadonlyMap<string, string>>) {
+  return [...all].map(([id, configs]) => [id, Object.fromEntries(configs)]);
 }
 
 async function describeLog(replica: Replica, number: number) {

@@ -13,6 +13,8 @@ import { EntryType } from '../../src/state/entry-types.ts';
 import { describe } from './describe.ts';
 import { openGolden } from './open.ts';
 
+/** The highest entry type that there was when the folder of a version was made. */
+const newestTypes: Readonly<Record<string, number>> = { v1: 15, v2: 15 };
 const goldenFolder = fileURLToPath(new URL('../../../test/golden/', import.meta.url));
 const versions = readdirSync(goldenFolder).filter((name) => /^v\d+$/.test(name));
 
@@ -40,7 +42,7 @@ async function expectSame(version: string, folder: string, startsBefore: number)
 }
 
 test('there is a folder of each version', () => {
-  assert.deepEqual(versions, ['v1']);
+  assert.deepEqual(versions, Object.keys(newestTypes));
 });
 
 for (const version of versions) {
@@ -96,6 +98,8 @@ for (const version of versions) {
     });
     assert.ok(isSound, lines.join('\n'));
     const types = lines.find((line) => line.startsWith('entries by type'))!;
-    for (const type of Object.values(EntryType)) assert.ok(types.includes(`<${type}>`), types);
+    for (const type of Object.values(EntryType)) {
+      if (type <= newestTypes[version]!) assert.ok(types.includes(`<${type}>`), types);
+    }
   });
 }

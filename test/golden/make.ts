@@ -125,6 +125,9 @@ await setConfig(2, ordersId, 'retention.ms', '604800000');
 await setConfig(2, ordersId, 'segment.bytes', '1000');
 await setConfig(2, ordersId, 'segment.bytes', null);
 await setConfig(4, '', 'log.retention.ms', '86400000');
+await setConfig(4, '1', 'log.retention.ms', '43200000');
+await setConfig(4, '2', 'message.max.bytes', '5000');
+await setConfig(4, '2', 'message.max.bytes', null);
 await setConfig(32, 'billing', 'consumer.session.timeout.ms', '30000');
 await propose(EntryType.producerIdsAllocated, commands.encodeProducerIdsAllocated(1000));
 for (const [name, compression] of Object.entries(Compression) as [string, CompressionId][]) {

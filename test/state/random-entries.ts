@@ -186,7 +186,7 @@ export class RandomEntries {
         ? topicId
         : resourceType === ConfigResource.group
           ? this.#group()
-          : '';
+          : this.#pick(['', '0', '1'])!;
     const changes = new Map([[`key-${this.#below(3)}`, this.#random.next() < 0.4 ? null : 'v']]);
     return this.#entry(EntryType.configsSet, encodeConfigsSet({ resourceType, resource, changes }));
   }

@@ -15,7 +15,7 @@ import {
   encodeTopicCreated,
   encodeTopicDeleted,
 } from '../../src/state/commands.ts';
-import { EntryType } from '../../src/state/entry-types.ts';
+import { EntryType, entryVersion } from '../../src/state/entry-types.ts';
 import { type AppliedEntry, StateMachine } from '../../src/state/state-machine.ts';
 import { RandomEntries } from './random-entries.ts';
 
@@ -171,7 +171,8 @@ test('an entry of an unknown type or version stops the node', () => {
   const applier = new Applier();
   const unknown = /written by a newer one/;
   assert.throws(() => applier.entry(200 as EntryType, Buffer.alloc(0)), unknown);
-  assert.throws(() => applier.entry(EntryType.noop, Buffer.alloc(0), { version: 2 }), unknown);
+  const version = entryVersion + 1;
+  assert.throws(() => applier.entry(EntryType.noop, Buffer.alloc(0), { version }), unknown);
 });
 
 test('equal entries give equal state', () => {
@@ -184,4 +185,22 @@ test('equal entries give equal state', () => {
     second.apply(entry);
   }
   assert.ok(first.image().equals(second.image()));
+});
+
+test('configurations of a node are kept apart from those of all nodes', () => {
+  const applier = new Applier();
+  const set = (resource: string, key: string, value: string | null): void => {
+    const changes = new Map([[key, value]]);
+    const configs = { resourceType: ConfigResource.broker, resource, changes };
+    applier.entry(EntryType.configsSet, encodeConfigsSet(configs));
+  };
+  set('', 'a', '1');
+  set('0', 'a', '2');
+  set('10', 'b', '3');
+  const { state } = applier;
+  assert.deepEqual([...state.brokerConfigs], [['a', '1']]);
+  assert.deepEqual([...state.nodeConfigs.keys()], ['0', '10']);
+  assert.equal(state.nodeConfigs.get('0')!.get('a'), '2');
+  set('0', 'a', null);
+  assert.deepEqual([...state.nodeConfigs.keys()], ['10']);
 });
