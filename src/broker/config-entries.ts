@@ -11,6 +11,7 @@ import {
 import type { KafkaType } from '../config/kafka-values.ts';
 import type { SettingName } from '../config/settings.ts';
 import { brokerSettingFor, topicConfigs } from '../config/topic-configs.ts';
+import { kafkaDefaults, topicSynonyms } from '../config/topic-synonyms.ts';
 import type { Broker } from './broker.ts';
 
 /** Where a value comes from, as Kafka numbers it (DescribeConfigsResponse.ConfigSource). */
@@ -37,7 +38,7 @@ export interface ConfigEntry {
   readonly readOnly: boolean;
   readonly type: KafkaType;
   readonly doc: string;
-  /** What decides, first. Empty where Kafka has no setting of the broker to fall back to. */
+  /** What decides, first. Empty where Kafka has nothing by that name to fall back to. */
   readonly synonyms: readonly Synonym[];
 }
 
@@ -47,23 +48,34 @@ export function topicConfigEntries(
   broker: Broker,
 ): ConfigEntry[] {
   return [...topicConfigs].map(([name, config]) => {
-    const setting = brokerSettingFor(name);
-    const synonyms = setting === undefined ? [] : settingSynonyms(setting, broker);
+    const chain = topicFallbacks(name, config.default, broker);
     const override = overrides.get(name);
-    if (override !== undefined) {
-      synonyms.unshift({ name, value: override, source: ConfigSource.topic });
-    }
+    if (override !== undefined)
+      chain.unshift({ name, value: override, source: ConfigSource.topic });
     return {
       name,
-      value: synonyms[0]?.value ?? config.default,
-      source: synonyms[0]?.source ?? ConfigSource.default,
+      value: chain[0]!.value,
+      source: chain[0]!.source,
       // As in Kafka, where it says that a setting of the broker needs a restart.
       readOnly: false,
       type: config.type,
       doc: config.doc,
-      synonyms,
+      synonyms: chain.filter((synonym) => synonym.name !== ''),
     };
   });
+}
+
+/** What counts without an override, of which there is always one. Not listed if it has no name. */
+function topicFallbacks(topicConfig: string, standard: string, broker: Broker): Synonym[] {
+  const setting = brokerSettingFor(topicConfig);
+  if (setting === undefined) {
+    const name = topicSynonyms.get(topicConfig) ?? '';
+    return [{ name, value: standard, source: ConfigSource.default }];
+  }
+  const chain = settingSynonyms(setting, broker);
+  // Kafka lists a default only under the name of the configuration that has it.
+  const isUnlisted = chain.length === 1 && kafkaDefaults.has(setting);
+  return isUnlisted ? [{ ...chain[0]!, name: '' }] : chain;
 }
 
 /** All settings of this broker, and what is fixed. */
@@ -123,6 +135,7 @@ function settingSynonyms(name: SettingName, broker: Broker): Synonym[] {
   if (given !== standard) {
     synonyms.push({ name, value: given, source: ConfigSource.staticBroker });
   }
-  synonyms.push({ name, value: standard, source: ConfigSource.default });
+  const last = (synonyms.length > 0 && kafkaDefaults.get(name)) || { name, value: standard };
+  synonyms.push({ ...last, source: ConfigSource.default });
   return synonyms;
 }

@@ -77,10 +77,75 @@ test('synonyms say what decides, and what would in its place', async (t) => {
       ['log.retention.ms', '3000', 2],
       ['log.retention.ms', '5000', 3],
       ['log.retention.ms', '7000', 4],
-      ['log.retention.ms', '604800000', 5],
+      ['log.retention.hours', '168', 5],
     ],
   );
   assert.match(configs[0]!.documentation ?? '', /older/);
+});
+
+/** As Apache Kafka 4.3.1 answers for a topic of its own, without what is not served here. */
+const kafkaSynonyms: Readonly<Record<string, string>> = {
+  'cleanup.policy': 'log.cleanup.policy=delete',
+  'compression.type': 'compression.type=producer',
+  'delete.retention.ms': 'log.cleaner.delete.retention.ms=86400000',
+  'file.delete.delay.ms': 'log.segment.delete.delay.ms=60000',
+  'flush.messages': `log.flush.interval.messages=${maxLongText}`,
+  'flush.ms': '',
+  'follower.replication.throttled.replicas': '',
+  'index.interval.bytes': 'log.index.interval.bytes=4096',
+  'leader.replication.throttled.replicas': '',
+  'local.retention.bytes': 'log.local.retention.bytes=-2',
+  'local.retention.ms': 'log.local.retention.ms=-2',
+  'max.compaction.lag.ms': `log.cleaner.max.compaction.lag.ms=${maxLongText}`,
+  'max.message.bytes': 'message.max.bytes=1048588',
+  'message.timestamp.after.max.ms': 'log.message.timestamp.after.max.ms=3600000',
+  'message.timestamp.before.max.ms': `log.message.timestamp.before.max.ms=${maxLongText}`,
+  'message.timestamp.type': 'log.message.timestamp.type=CreateTime',
+  'min.cleanable.dirty.ratio': 'log.cleaner.min.cleanable.ratio=0.5',
+  'min.compaction.lag.ms': 'log.cleaner.min.compaction.lag.ms=0',
+  'min.insync.replicas': 'min.insync.replicas=1',
+  preallocate: 'log.preallocate=false',
+  'remote.log.copy.disable': '',
+  'remote.log.delete.on.disable': '',
+  'remote.storage.enable': '',
+  'retention.bytes': 'log.retention.bytes=-1',
+  'retention.ms': '',
+  'segment.bytes': 'log.segment.bytes=1073741824',
+  'segment.index.bytes': 'log.index.size.max.bytes=10485760',
+  'segment.jitter.ms': '',
+  'segment.ms': '',
+  'unclean.leader.election.enable': 'unclean.leader.election.enable=false',
+};
+
+test('without values of its own a topic has the synonyms that Kafka lists', async (t) => {
+  const node = await startTestNode(t);
+  const client = await node.connect();
+  await node.createTopic('orders');
+  const asked = { type: topicType, name: 'orders', keys: Object.keys(kafkaSynonyms) };
+  const { configs } = await describe(client, { ...asked, includeSynonyms: true });
+  const found = configs.map(({ name, configSource, synonyms }) => {
+    assert.equal(configSource, 5, name);
+    assert.ok(synonyms.every(({ source }) => source === 5));
+    return [name, synonyms.map((synonym) => `${synonym.name}=${synonym.value}`).join(' ')];
+  });
+  assert.deepEqual(Object.fromEntries(found), kafkaSynonyms);
+});
+
+test('a value of its own comes before what Kafka falls back to', async (t) => {
+  const node = await startTestNode(t);
+  const client = await node.connect();
+  const own = { 'cleanup.policy': 'delete', 'retention.ms': '1000', 'segment.ms': '7000' };
+  await node.createTopic('orders', 1, own);
+  const asked = { type: topicType, name: 'orders', keys: Object.keys(own) };
+  const { configs } = await describe(client, { ...asked, includeSynonyms: true });
+  const found = configs.map(({ synonyms }) =>
+    synonyms.map(({ name, value, source }) => `${name}=${value}@${source}`).join(' '),
+  );
+  assert.deepEqual(found, [
+    'cleanup.policy=delete@1 log.cleanup.policy=delete@5',
+    'retention.ms=1000@1',
+    'segment.ms=7000@1',
+  ]);
 });
 
 test('only the keys that are asked for, where any are', async (t) => {
