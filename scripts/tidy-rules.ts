@@ -27,7 +27,7 @@ export const allowedImports: Readonly<Record<Layer, readonly Layer[]>> = {
   log: ['core', 'config', 'protocol'],
   raft: ['core'],
   state: ['core', 'protocol'],
-  groups: ['core', 'protocol'],
+  groups: ['core', 'protocol', 'state'],
   net: ['core'],
   replica: ['core', 'config', 'protocol', 'log', 'raft', 'state', 'groups'],
   broker: ['core', 'config', 'protocol', 'log', 'state', 'groups', 'net', 'replica'],
@@ -40,8 +40,8 @@ export const filesWithNodeModules: Readonly<Record<string, string>> = {
   'src/log/node-files.ts': 'the file port of the real system',
   'src/log/read-thread.ts': 'the thread of its small reads',
   'src/log/read-worker.ts': 'what runs in that thread',
-  'src/replica/open-thread.ts': 'the thread that opens large batches',
-  'src/replica/open-worker.ts': 'what runs in that thread',
+  'src/replica/job-thread.ts': 'the thread for what would hold up the event loop',
+  'src/replica/job-worker.ts': 'what runs in that thread',
   'src/broker/35-describe-log-dirs.ts': 'answers an absolute path',
 };
 export const layersWithNodeModules: readonly Layer[] = ['core', 'net', 'cli', 'root'];
