@@ -21,6 +21,8 @@ export const EntryType = {
   producerIdsAllocated: 13,
   producersExpired: 14,
   clusterFounded: 15,
+  /** Keyed delivery of a topic to a group, and dead letters: record batches as in `batches`. */
+  keyed: 16,
 } as const;
 export type EntryType = (typeof EntryType)[keyof typeof EntryType];
 

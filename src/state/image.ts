@@ -13,8 +13,11 @@ import type { StateMachine } from './state-machine.ts';
  * the moment at which it was begun, and no turn of the loop is long.
  */
 
-/** Since version 2 the facts end with the overrides of single nodes. */
-export const imageVersion = 2;
+/**
+ * Since version 2 the facts end with the overrides of single nodes, since version 3 with the least
+ * lane base of new ledgers.
+ */
+export const imageVersion = 3;
 
 export const Cell = {
   facts: 1,
@@ -23,6 +26,7 @@ export const Cell = {
   producers: 4,
   offsets: 5,
   group: 6,
+  ledger: 7,
 } as const;
 
 /** About this much is written in one slice. */
@@ -35,6 +39,7 @@ export class ImageWriter {
   readonly #producers: Set<number>;
   readonly #offsets: Set<string>;
   readonly #groups: Set<string>;
+  readonly #ledgers: Set<string>;
   #writer = new ByteWriter(sliceBytes);
   readonly #chunks: Buffer[] = [];
 
@@ -46,6 +51,7 @@ export class ImageWriter {
     this.#producers = keys(state.producers.partitions(), sorted);
     this.#offsets = keys(state.offsets.groups(), sorted);
     this.#groups = keys(state.groupImages.keys(), sorted);
+    this.#ledgers = keys(state.keyed.keys(), sorted);
     this.#writer.u8(imageVersion).uvarint(state.appliedIndex).uvarint(state.appliedTerm);
     this.#writer.u8(Cell.facts);
     state.writeFacts(this.#writer);
@@ -74,6 +80,10 @@ export class ImageWriter {
     for (const groupId of this.#groups) {
       if (isFull()) break;
       this.touchGroup(groupId);
+    }
+    for (const key of this.#ledgers) {
+      if (isFull()) break;
+      this.touchLedger(key);
     }
     this.#chunks.push(writer.finish());
     this.#writer = new ByteWriter(sliceBytes);
@@ -116,13 +126,20 @@ export class ImageWriter {
     this.#writer.u8(Cell.group).string(groupId).bytes(image);
   }
 
+  /** By `ledgerKey`. */
+  touchLedger(key: string): void {
+    if (!this.#ledgers.delete(key)) return;
+    this.#state.keyed.writeLedger(this.#writer.u8(Cell.ledger), key);
+  }
+
   get #isPending(): boolean {
     const left =
       this.#topics.size +
       this.#pages.size +
       this.#producers.size +
       this.#offsets.size +
-      this.#groups.size;
+      this.#groups.size +
+      this.#ledgers.size;
     return left > 0;
   }
 }
@@ -164,6 +181,9 @@ function readCell(reader: ByteReader, state: StateMachine, version: number): voi
       break;
     case Cell.group:
       state.groupImages.set(reader.string(), Buffer.from(reader.bytes()));
+      break;
+    case Cell.ledger:
+      state.keyed.readLedger(reader);
       break;
     default:
       throw unknownVersion(kind);

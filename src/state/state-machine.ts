@@ -24,6 +24,9 @@ import {
 } from './commands.ts';
 import { EntryType, entryVersion } from './entry-types.ts';
 import { ImageWriter, readImage } from './image.ts';
+import { decodeKeyedChange } from './keyed/effects.ts';
+import { KeyedTable, ledgerKey } from './keyed/keyed-table.ts';
+import type { Ledger } from './keyed/ledger.ts';
 import { OffsetTable } from './offsets.ts';
 import { pageOf } from './partitions.ts';
 import { ProducerTable } from './producers.ts';
@@ -52,6 +55,7 @@ export class StateMachine {
   readonly topics = new TopicTable();
   readonly producers = new ProducerTable();
   readonly offsets = new OffsetTable();
+  readonly keyed = new KeyedTable();
   /** Durable images of groups, as their coordinator wrote them. */
   readonly groupImages = new Map<string, Buffer>();
   /** Cluster-wide overrides of broker settings. */
@@ -90,7 +94,7 @@ export class StateMachine {
         this.terms.push(entry.term);
         break;
       case EntryType.batches:
-        this.#appendBatches(entry);
+        this.#appendBatches(entry, decodeBatches(meta));
         break;
       case EntryType.topicCreated:
         this.#createTopic(decodeTopicCreated(meta));
@@ -131,13 +135,15 @@ export class StateMachine {
       case EntryType.clusterFounded:
         this.clusterId = decodeClusterFounded(meta);
         break;
+      case EntryType.keyed:
+        this.#changeKeyed(entry);
+        break;
       default:
         throw unknownEntry(entry);
     }
   }
 
-  #appendBatches(entry: AppliedEntry): void {
-    const appendedMs = decodeBatches(entry.meta);
+  #appendBatches(entry: AppliedEntry, appendedMs: number): void {
     const { partitions } = this.topics;
     for (let i = 0; i < entry.batches.length; i++) {
       const batch = entry.batches[i]!;
@@ -150,6 +156,20 @@ export class StateMachine {
       if (facts.producerId < 0) continue;
       this.#imageWriter?.touchProducers(partition);
       this.producers.append(partition, facts, appendedMs);
+    }
+  }
+
+  #changeKeyed(entry: AppliedEntry): void {
+    const change = decodeKeyedChange(entry.meta);
+    this.#appendBatches(entry, change.appendedMs);
+    if (this.topics.byId(change.topicId) === undefined) return;
+    this.#imageWriter?.touchLedger(ledgerKey(change.groupId, change.topicId));
+    this.keyed.apply(change);
+  }
+
+  #touchLedgers(ledgers: Iterable<Ledger>): void {
+    for (const { groupId, topicId } of ledgers) {
+      this.#imageWriter?.touchLedger(ledgerKey(groupId, topicId));
     }
   }
 
@@ -196,7 +216,9 @@ export class StateMachine {
       }
       image.touchAllOffsets();
     }
+    this.#touchLedgers(this.keyed.ofTopic(topicId));
     this.topics.delete(topicId);
+    this.keyed.removeTopic(topicId);
     for (const partition of doomed.partitions) this.producers.removePartition(partition);
     this.offsets.removePartitions(doomed.partitions);
   }
@@ -235,6 +257,8 @@ export class StateMachine {
     this.#imageWriter?.touchOffsets(groupId);
     this.groupImages.delete(groupId);
     this.offsets.deleteGroup(groupId);
+    this.#touchLedgers(this.keyed.ofGroup(groupId));
+    this.keyed.removeGroup(groupId);
   }
 
   /** Begins an image of the present state, to be written in slices. One at a time. */
@@ -270,6 +294,7 @@ export class StateMachine {
     writeNamedStrings(writer, this.groupConfigs);
     writer.uvarint(this.topics.partitions.next);
     writeNamedStrings(writer, this.nodeConfigs);
+    writer.uvarint(this.keyed.laneBaseMin);
   }
 
   /** The facts of an image of this version or an older one. */
@@ -281,6 +306,7 @@ export class StateMachine {
     readNamedStrings(reader, this.groupConfigs);
     this.topics.partitions.restoreNext(reader.uvarint());
     if (version >= 2) readNamedStrings(reader, this.nodeConfigs);
+    if (version >= 3) this.keyed.restoreLaneBaseMin(reader.uvarint());
   }
 }
 

@@ -101,6 +101,7 @@ export function decodeKeyedChange(meta: Buffer): KeyedChange {
   const appendedMs = reader.f64();
   const effects: KeyedEffect[] = [];
   for (let left = reader.count(); left > 0; left--) effects.push(readEffect(reader));
+  reader.end();
   return { groupId, topicId, effects, appendedMs };
 }
 
@@ -162,6 +163,7 @@ function readEffect(reader: ByteReader): KeyedEffect {
     case Kind.granted: {
       const lane = reader.uvarint();
       const runs = Array.from({ length: reader.count() }, () => reader.uvarint());
+      if (runs.length % 3 !== 0) throw new BytesError('a run has three numbers');
       return { kind: 'granted', lane, runs };
     }
     case Kind.finished:

@@ -10,7 +10,7 @@ const wordsPerChunk = bitsPerChunk / 32;
 export class FinishedSet {
   #low: number;
   #above = 0;
-  /** Chunk number (offset / 4096) => its bits. Only chunks with a bit set. */
+  /** Chunk number (offset / 4096) => its bits. Only that of `low` may be without any. */
   readonly #chunks = new Map<number, Uint32Array>();
 
   constructor(low: number) {
@@ -78,23 +78,19 @@ export class FinishedSet {
   }
 
   write(writer: ByteWriter): void {
-    writer.uvarint(this.#low).uvarint(this.#chunks.size);
-    const numbers = [...this.#chunks.keys()].sort((a, b) => a - b);
-    for (const number of numbers) {
-      writer.uvarint(number);
-      for (const word of this.#chunks.get(number)!) writer.u32(word);
-    }
+    // Equal sets give equal bytes: a chunk without a bit is not written.
+    const chunks = [...this.#chunks].filter(([, chunk]) => chunk.some((word) => word !== 0));
+    chunks.sort(([a], [b]) => a - b);
+    writer.uvarint(this.#low).uvarint(chunks.length);
+    for (const [number, chunk] of chunks) writer.uvarint(number).raw(bytesOf(chunk));
   }
 
   static read(reader: ByteReader): FinishedSet {
     const set = new FinishedSet(reader.uvarint());
-    for (let left = reader.count(wordsPerChunk * 4); left > 0; left--) {
-      const chunk = new Uint32Array(wordsPerChunk);
-      set.#chunks.set(reader.uvarint(), chunk);
-      for (let i = 0; i < wordsPerChunk; i++) {
-        chunk[i] = reader.u32();
-        set.#above += ones(chunk[i]!);
-      }
+    for (let left = reader.count(1 + wordsPerChunk * 4); left > 0; left--) {
+      const chunk = set.#chunk(reader.uvarint());
+      bytesOf(chunk).set(reader.raw(chunk.byteLength));
+      for (const word of chunk) set.#above += ones(word);
     }
     return set;
   }
@@ -162,6 +158,10 @@ export class FinishedSet {
       this.#chunks.delete(number);
     }
   }
+}
+
+function bytesOf(chunk: Uint32Array): Uint8Array {
+  return new Uint8Array(chunk.buffer, chunk.byteOffset, chunk.byteLength);
 }
 
 /** The bits `[from, to)` of a word, `to` at most 32. */

@@ -34,6 +34,7 @@ export class GrantRuns {
 
   /** Behind all that there are. */
   push(n: number, count: number, partition: number, offset: number): void {
+    if (count === 0) return;
     this.#records += count;
     const last = this.#n.length - 1;
     if (
@@ -57,6 +58,7 @@ export class GrantRuns {
     to: number,
     visit: (n: number, count: number, partition: number, offset: number) => void,
   ): void {
+    if (from >= to) return;
     for (let i = this.#firstAt(from); i < this.#n.length && this.#n[i]! < to; i++) {
       const start = Math.max(this.#n[i]!, from);
       const end = Math.min(this.#n[i]! + this.#count[i]!, to);
@@ -71,6 +73,7 @@ export class GrantRuns {
     to: number,
     visit: (n: number, count: number, partition: number, offset: number) => void,
   ): void {
+    if (from >= to) return;
     this.forEach(from, to, visit);
     const first = this.#firstAt(from);
     let end = first;

@@ -19,12 +19,15 @@ export interface LedgerLane {
   end: number;
   /** Whether the last range has an owner. */
   isOwned: boolean;
-  /** Those with unfinished grants, the last one, and some before it; ascending. */
+  /** Ascending: the last `rangesMax`, and before them those that have unfinished grants. */
   ranges: LedgerRange[];
 }
 
-/** Former ranges without grants: a member that gets its lane back may still ask at their end. */
-const emptyRangesMax = 4;
+/**
+ * The last ranges of a lane are kept, with grants or without: a member that gets its lane back may
+ * still ask at the end of its former one. Older ones stay while they have grants.
+ */
+const rangesMax = 5;
 
 /**
  * The durable side of keyed delivery of one topic to one group. It only applies effects; equal
@@ -111,13 +114,16 @@ export class Ledger {
         this.#forgetTrials(effect.partition, effect.from, effect.to - effect.from);
         return;
       case 'tried': {
-        const key = trialKey(effect.partition, effect.offset);
-        if (effect.trial === null) this.trials.delete(key);
-        else this.trials.set(key, effect.trial);
+        const { partition, offset, trial } = effect;
+        if (trial === null) this.trials.delete(trialKey(partition, offset));
+        else if (!this.finished(partition).has(offset)) {
+          this.trials.set(trialKey(partition, offset), trial);
+        }
         return;
       }
       case 'reset':
         this.finished(effect.partition).reset(effect.offset);
+        this.#forgetTrials(effect.partition, 0, Number.POSITIVE_INFINITY);
         this.hasFinished = true;
         return;
       case 'opened':
@@ -134,8 +140,8 @@ export class Ledger {
     }
     lane.end++;
     lane.isOwned = true;
-    prune(lane);
     lane.ranges.push({ memberId, start: lane.end, end: lane.end, grants: new GrantRuns() });
+    prune(lane);
   }
 
   #closeRange(index: number): void {
@@ -178,7 +184,7 @@ export class Ledger {
     for (const range of lane.ranges) {
       if (range.end > from && range.start < to) range.grants.remove(from, to, visit);
     }
-    if (lane.ranges.length > emptyRangesMax) prune(lane);
+    prune(lane);
   }
 
   #forgetTrials(partition: number, offset: number, count: number): void {
@@ -196,12 +202,15 @@ export class Ledger {
 
   write(writer: ByteWriter): void {
     writer.string(this.groupId).raw(Buffer.from(this.topicId, 'hex'));
-    writer.uvarint(this.slot).uvarint(this.laneBase).u8(this.hasFinished ? 1 : 0);
-    const partitions = [...this.#finished.keys()].sort((a, b) => a - b);
-    writer.uvarint(partitions.length);
-    for (const partition of partitions) {
-      this.#finished.get(partition)!.write(writer.uvarint(partition));
-    }
+    writer
+      .uvarint(this.slot)
+      .uvarint(this.laneBase)
+      .u8(this.hasFinished ? 1 : 0);
+    // A set that was only looked at is as good as none: looking must not change the image.
+    const sets = [...this.#finished].filter(([, { low, above }]) => low > 0 || above > 0);
+    sets.sort(([a], [b]) => a - b);
+    writer.uvarint(sets.length);
+    for (const [partition, finished] of sets) finished.write(writer.uvarint(partition));
     const lanes = [...this.lanes.keys()].sort((a, b) => a - b);
     writer.uvarint(lanes.length);
     for (const index of lanes) this.#writeLane(writer, index);
@@ -212,7 +221,11 @@ export class Ledger {
 
   #writeLane(writer: ByteWriter, index: number): void {
     const lane = this.lanes.get(index)!;
-    writer.uvarint(index).uvarint(lane.end).u8(lane.isOwned ? 1 : 0).uvarint(lane.ranges.length);
+    writer
+      .uvarint(index)
+      .uvarint(lane.end)
+      .u8(lane.isOwned ? 1 : 0)
+      .uvarint(lane.ranges.length);
     for (const range of lane.ranges) {
       writer.string(range.memberId).uvarint(range.start).uvarint(range.end);
       range.grants.write(writer);
@@ -249,7 +262,8 @@ export class Ledger {
 }
 
 function prune(lane: LedgerLane): void {
-  const firstKept = lane.ranges.length - emptyRangesMax;
+  if (lane.ranges.length <= rangesMax) return;
+  const firstKept = lane.ranges.length - rangesMax;
   lane.ranges = lane.ranges.filter(({ grants }, i) => i >= firstKept || grants.records > 0);
 }
 
