@@ -11,6 +11,7 @@ import { withSlowSyncs } from './log/slow-files.ts';
 import { type HostPort, parseHostPort } from './net/listeners.ts';
 import { NetServer } from './net/server.ts';
 import { DecodeError } from './protocol/codec-error.ts';
+import { JobThread } from './replica/job-thread.ts';
 import type { BatchOpener } from './replica/open-batch.ts';
 import { OpenThread } from './replica/open-thread.ts';
 import { Replica } from './replica/replica.ts';
@@ -64,6 +65,7 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
   if (replica.state.clusterId === '') await foundCluster(replica, random);
   const listen = parseHostPort(settings.listen);
   const advertise = settings.advertise === '' ? undefined : parseHostPort(settings.advertise);
+  const jobs = new JobThread(onFatal);
   const broker = new Broker({
     settings,
     listener: { listen, advertise },
@@ -72,7 +74,8 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
     codecs,
     log,
     replica,
-    opener: options.opener ?? new OpenThread(onFatal),
+    jobs,
+    opener: options.opener ?? new OpenThread(jobs),
     apis: handlers,
     onFatal,
   });

@@ -6,8 +6,8 @@ import {
   listOffsetsResponse,
 } from '../protocol/schema/02-list-offsets.ts';
 import type { Broker } from './broker.ts';
-import { defineHandler } from './handler.ts';
-import { findMaxTimestampOffset, findTimestampOffset } from './timestamp-search.ts';
+import { defineHandler, type RequestContext } from './handler.ts';
+import { findMaxTimestampOffset, findTimestampOffset, type NotFound } from './timestamp-search.ts';
 
 type RequestPartition = ListOffsetsRequest['topics'][number]['partitions'][number];
 type ResponsePartition = ListOffsetsResponseInput['topics'][number]['partitions'][number];
@@ -22,29 +22,85 @@ export const listOffsets = defineHandler({
   response: listOffsetsResponse,
   versions: [0, 11],
   handle(request, context, answer) {
-    const { broker, apiVersion } = context;
-    findAll(broker, apiVersion, request).then(
-      (topics) => answer({ topics }),
+    const { broker } = context;
+    findAll(request, context).then(
+      (topics) => topics !== undefined && answer({ topics }),
       (error: unknown) => broker.fatal(error),
     );
   },
 });
 
-/** One partition after the other: each may read a batch, and a request may name very many. */
+/** What one turn of the event loop answers, in offsets that are known; a search is like many. */
+const turnWorkMax = 1024;
+const searchWork = 64;
+
+/**
+ * One partition after the other: each may read a batch, and a request may name very many. Nothing
+ * if the client goes meanwhile.
+ */
 async function findAll(
-  broker: Broker,
-  apiVersion: number,
   request: ListOffsetsRequest,
-): Promise<ListOffsetsResponseInput['topics']> {
+  { broker, apiVersion, onClosed }: RequestContext,
+): Promise<ListOffsetsResponseInput['topics'] | undefined> {
+  const repeated = repeatedPartitions(request);
+  let isGone = false;
+  const forgetClose = onClosed(() => {
+    isGone = true;
+  });
   const topics = [];
+  let work = 0;
   for (const { name, partitions } of request.topics) {
     const found: ResponsePartition[] = [];
     for (const partition of partitions) {
-      found.push(await find(broker, apiVersion, name, partition));
+      const { partitionIndex, timestamp } = partition;
+      work += timestamp >= 0 || timestamp === Special.maxTimestamp ? searchWork : 1;
+      if (work > turnWorkMax) {
+        await new Promise<void>((resolve) => broker.clock.soon(resolve));
+        work = 0;
+      }
+      if (isGone) return undefined;
+      const isRepeated = repeated.has(name, partitionIndex);
+      found.push(
+        isRepeated
+          ? { partitionIndex, errorCode: ErrorCode.INVALID_REQUEST }
+          : await find(broker, apiVersion, name, partition),
+      );
     }
     topics.push({ name, partitions: found });
   }
+  forgetClose();
   return topics;
+}
+
+/**
+ * As in Kafka a partition that is named twice is refused (ListOffsetsRequest.duplicatePartitions).
+ * So a request has no more to search than there are partitions.
+ */
+function repeatedPartitions({ topics }: ListOffsetsRequest): PartitionSet {
+  const seen = new PartitionSet();
+  const repeated = new PartitionSet();
+  for (const { name, partitions } of topics) {
+    for (const { partitionIndex } of partitions) {
+      if (!seen.add(name, partitionIndex)) repeated.add(name, partitionIndex);
+    }
+  }
+  return repeated;
+}
+
+class PartitionSet {
+  readonly #byTopic = new Map<string, Set<number>>();
+
+  has(topicName: string, index: number): boolean {
+    return this.#byTopic.get(topicName)?.has(index) ?? false;
+  }
+
+  /** False if it was there before. */
+  add(topicName: string, index: number): boolean {
+    const indexes = this.#byTopic.get(topicName) ?? new Set();
+    this.#byTopic.set(topicName, indexes);
+    const before = indexes.size;
+    return indexes.add(index).size > before;
+  }
 }
 
 interface Found {
@@ -69,6 +125,8 @@ async function find(
   if (currentLeaderEpoch > leaderEpoch) return error(ErrorCode.UNKNOWN_LEADER_EPOCH);
   if (!isAskable(timestamp, apiVersion)) return error(ErrorCode.UNSUPPORTED_VERSION);
   const found = await lookUp(broker, partition, timestamp);
+  if (found === 'damaged') return error(ErrorCode.CORRUPT_MESSAGE);
+  if (found === 'stopped') return error(ErrorCode.NOT_LEADER_OR_FOLLOWER);
   if (apiVersion === 0) {
     return {
       partitionIndex,
@@ -101,7 +159,11 @@ function isAskable(timestamp: number, apiVersion: number): boolean {
   }
 }
 
-async function lookUp(broker: Broker, partition: number, timestamp: number): Promise<Found> {
+async function lookUp(
+  broker: Broker,
+  partition: number,
+  timestamp: number,
+): Promise<Found | NotFound> {
   const state = broker.replica.state.topics.partitions;
   switch (timestamp) {
     case Special.latest:

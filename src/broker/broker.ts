@@ -6,6 +6,7 @@ import type { Logger } from '../core/logger.ts';
 import type { Random } from '../core/random.ts';
 import { LogReader } from '../log/log-reader.ts';
 import { advertisedFor, type HostPort, type ListenerSettings } from '../net/listeners.ts';
+import type { JobThread } from '../replica/job-thread.ts';
 import { LogStarts } from '../replica/log-starts.ts';
 import { OffsetPlanner } from '../replica/offset-planner.ts';
 import type { BatchOpener } from '../replica/open-batch.ts';
@@ -14,6 +15,7 @@ import { ProducerExpiry } from '../replica/producer-expiry.ts';
 import { ProducerIds } from '../replica/producer-ids.ts';
 import type { Replica } from '../replica/replica.ts';
 import { Retention } from '../replica/retention.ts';
+import { StoredBatches } from '../replica/stored-batches.ts';
 import { TopicPlanner } from '../replica/topic-planner.ts';
 import { TrustedClock } from '../replica/trusted-clock.ts';
 import type { Topic } from '../state/topics.ts';
@@ -35,7 +37,9 @@ export interface BrokerOptions {
   readonly codecs: Codecs;
   readonly log: Logger;
   readonly replica: Replica;
-  /** Opens large batches; the broker stops it. */
+  /** The thread for large work; the broker stops it. */
+  readonly jobs: JobThread;
+  /** Opens the large batches of producers; the broker stops it. */
   readonly opener: BatchOpener;
   /** Everything that is served, by API key. */
   readonly apis: ReadonlyMap<number, Handler>;
@@ -65,6 +69,7 @@ export class Broker {
   readonly offsets: OffsetPlanner;
   readonly producerIds: ProducerIds;
   readonly reader: LogReader;
+  readonly storedBatches: StoredBatches;
   readonly fetchWaiters: FetchWaiters;
   readonly fetchSessions: FetchSessions;
   readonly groups: Groups;
@@ -102,6 +107,7 @@ export class Broker {
     this.offsets = new OffsetPlanner(replica);
     this.producerIds = new ProducerIds(replica);
     this.reader = new LogReader(replica.journal);
+    this.storedBatches = new StoredBatches(options.codecs, options.jobs);
     this.fetchWaiters = new FetchWaiters(replica);
     this.fetchSessions = new FetchSessions(
       settings['max.incremental.fetch.session.cache.slots'],
@@ -156,8 +162,11 @@ export class Broker {
 
   /** Ends what goes on in the background and reads or writes the journal. */
   async stopJobs(): Promise<void> {
-    const { opener } = this.#options;
-    await Promise.all([opener.stop(), this.retention.stop(), this.producerExpiry.stop()]);
+    const { jobs, opener } = this.#options;
+    await Promise.all([
+      ...[jobs.stop(), opener.stop()],
+      ...[this.retention.stop(), this.producerExpiry.stop()],
+    ]);
   }
 
   /** An error that no handler foresaw: the process ends and recovers. */

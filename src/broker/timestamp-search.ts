@@ -1,5 +1,5 @@
 import { ReadPlan } from '../log/log-reader.ts';
-import { findByTimestamp, findMaxTimestamp } from '../protocol/records/iterate.ts';
+import type { QuestionAnswer } from '../replica/stored-batches.ts';
 import type { Broker } from './broker.ts';
 
 /** An offset and the timestamp of its record; -1 and -1 where no record fits. */
@@ -7,6 +7,9 @@ export interface TimestampedOffset {
   readonly offset: number;
   readonly timestamp: number;
 }
+
+/** Why there is none. */
+export type NotFound = 'damaged' | 'stopped';
 
 const nothing: TimestampedOffset = { offset: -1, timestamp: -1 };
 
@@ -21,16 +24,14 @@ export async function findTimestampOffset(
   broker: Broker,
   partition: number,
   timestamp: number,
-): Promise<TimestampedOffset> {
+): Promise<TimestampedOffset | NotFound> {
   const logStart = broker.replica.state.topics.partitions.logStart(partition);
   let from = logStart;
   for (;;) {
     const extent = await firstWithTimestamp(broker, partition, from, timestamp);
     if (extent === undefined) return nothing;
-    const found = await readBatch(broker, extent, (batch) =>
-      findByTimestamp(batch, 0, timestamp, logStart, openLimits(broker)),
-    );
-    if (found !== null) return found;
+    const found = await ask(broker, extent, timestamp, logStart);
+    if (found !== null) return orNotFound(found);
     from = extent.end;
   }
 }
@@ -39,7 +40,7 @@ export async function findTimestampOffset(
 export async function findMaxTimestampOffset(
   broker: Broker,
   partition: number,
-): Promise<TimestampedOffset> {
+): Promise<TimestampedOffset | NotFound> {
   const { partitions } = broker.replica.state.topics;
   const logStart = partitions.logStart(partition);
   // The state knows which batch it is; only once that is deleted must the others be searched.
@@ -58,10 +59,15 @@ export async function findMaxTimestampOffset(
     },
   );
   if (extent === undefined) return nothing;
-  const found = await readBatch(broker, extent, (batch) =>
-    findMaxTimestamp(batch, 0, openLimits(broker)),
-  );
-  return found ?? nothing;
+  const found = await ask(broker, extent, 'latest', logStart);
+  return found === null ? nothing : orNotFound(found);
+}
+
+function orNotFound(
+  found: Exclude<QuestionAnswer, null> | 'stopped',
+): TimestampedOffset | NotFound {
+  // The bound was higher when the batch was stored.
+  return found === 'too large' ? 'damaged' : found;
 }
 
 async function firstWithTimestamp(
@@ -82,25 +88,22 @@ async function firstWithTimestamp(
   return extent;
 }
 
-async function readBatch<T>(
+/** Null also where the batch was deleted meanwhile. */
+async function ask(
   broker: Broker,
   extent: FoundExtent,
-  use: (batch: Buffer) => T,
-): Promise<T | null> {
+  timestamp: number | 'latest',
+  offsetMin: number,
+): Promise<QuestionAnswer | 'stopped'> {
   const plan = new ReadPlan();
   plan.add(extent.position, extent.bytes);
   const read = await broker.reader.read([plan]);
   if (read === undefined) return null;
+  const openedBytesMax = broker.settings['decompressed.bytes.max'];
   try {
-    return use(read.pieces[0]![0]!);
+    const question = { timestamp, offsetMin, openedBytesMax };
+    return await broker.storedBatches.ask(read.pieces[0]![0]!, question);
   } finally {
     read.release();
   }
-}
-
-function openLimits(broker: Broker) {
-  return {
-    codecs: broker.codecs,
-    openedBytesMax: broker.settings['decompressed.bytes.max'],
-  };
 }

@@ -1,5 +1,7 @@
-import { Worker } from 'node:worker_threads';
+import { assert } from '../core/assert.ts';
 import { batchOverheadBytes, readBatchLength } from '../protocol/records/batch-header.ts';
+import type { Job, JobThread } from './job-thread.ts';
+import type { JobCommand, JobReport, OpenCommand } from './job-worker.ts';
 import type {
   BatchOpener,
   BatchToOpen,
@@ -7,130 +9,85 @@ import type {
   OpenedBatch,
   Opening,
 } from './open-batch.ts';
-import type { OpenCommand, OpenReport } from './open-worker.ts';
-
-/** One call, of which `results` are there already. */
-interface Task {
-  readonly batches: readonly BatchToOpen[];
-  readonly done: (result: Opening) => void;
-  readonly results: OpenedBatch[];
-  isCancelled: boolean;
-}
 
 /** Batches that go in one message: beyond one, as many as have so many bytes before opening. */
 const messageBytesMax = 256 * 1024;
-/** Messages that the thread has not answered: one at work, one that it finds when it is done. */
-const messagesMax = 2;
+/**
+ * What the batches of one call may become together, in terms of what the largest of them may. Many
+ * small batches that each grow as far as they are allowed to would otherwise take the thread for
+ * minutes and, where they are stored uncompressed, all of the memory.
+ */
+const largestBatchesMax = 4;
 
 /**
- * A thread that opens large batches, started by the first of them. What it cannot take yet waits
- * here and not in its mailbox: as bytes that are counted as in flight, uncopied. Calls with much
- * to open take turns.
- *
- * Should the thread end, the process does: it has no state that another one could not build up,
- * but what ended it would come again.
+ * Opens the large batches of Produce requests in the thread for such jobs; a call is a request.
+ * What is too much for one request is refused as a batch is that is too large by itself: producers
+ * answer MESSAGE_TOO_LARGE by splitting their batches.
  */
 export class OpenThread implements BatchOpener {
-  readonly #onFatal: (error: unknown) => void;
-  readonly #module: URL;
-  #worker: Worker | undefined;
-  #isStopped = false;
-  /** Those that have batches which are not sent. */
-  readonly #waiting: Task[] = [];
-  /** Whose batches each message has that is not answered. */
-  readonly #sent: Task[] = [];
+  readonly #thread: JobThread;
 
-  constructor(
-    onFatal: (error: unknown) => void,
-    module = new URL('./open-worker.js', import.meta.url),
-  ) {
-    this.#onFatal = onFatal;
-    this.#module = module;
+  constructor(thread: JobThread) {
+    this.#thread = thread;
   }
 
   open(batches: readonly BatchToOpen[], done: (result: Opening) => void): CancelOpening {
-    const task: Task = { batches, done, results: [], isCancelled: false };
-    if (this.#isStopped) {
-      setImmediate(() => this.#finish(task, 'stopped'));
-    } else {
-      this.#waiting.push(task);
-      this.#send();
-    }
-    return () => {
-      task.isCancelled = true;
-      const at = this.#waiting.indexOf(task);
-      if (at >= 0) this.#waiting.splice(at, 1);
-    };
+    return this.#thread.run(new OpenJob(batches, done));
   }
 
-  async stop(): Promise<void> {
-    this.#isStopped = true;
-    const tasks = [...this.#sent.splice(0), ...this.#waiting.splice(0)];
-    for (const task of tasks) this.#finish(task, 'stopped');
-    await this.#worker?.terminate();
-  }
-
-  #send(): void {
-    while (this.#sent.length < messagesMax) {
-      const task = this.#waiting.shift();
-      if (task === undefined) return;
-      this.#worker ??= this.#start();
-      // Only who is waited for keeps the process alive.
-      if (this.#sent.length === 0) this.#worker.ref();
-      this.#sent.push(task);
-      sendNext(this.#worker, task);
-    }
-  }
-
-  #start(): Worker {
-    const worker = new Worker(this.#module, { name: 'open', env: {}, execArgv: [] });
-    worker.on('message', (report: OpenReport) => this.#onReport(report));
-    worker.on('error', (error) => this.#onEnd(error));
-    worker.on('exit', () => this.#onEnd(new Error('the thread that opens batches has ended')));
-    return worker;
-  }
-
-  #onReport(report: OpenReport): void {
-    const task = this.#sent.shift();
-    if (task === undefined) return;
-    if (report instanceof Error) this.#finish(task, report);
-    else {
-      for (const { verdict, rewritten } of report) {
-        task.results.push({ verdict, rewritten: rewritten === null ? null : asBuffer(rewritten) });
-      }
-      if (task.results.length === task.batches.length) this.#finish(task, task.results);
-      else if (!task.isCancelled) this.#waiting.push(task);
-    }
-    this.#send();
-    if (this.#sent.length === 0) this.#worker?.unref();
-  }
-
-  #finish(task: Task, result: Opening): void {
-    if (!task.isCancelled) task.done(result);
-  }
-
-  #onEnd(error: unknown): void {
-    if (this.#isStopped) return;
-    this.#isStopped = true;
-    this.#onFatal(error);
+  stop(): Promise<void> {
+    return this.#thread.stop();
   }
 }
 
-/** A copy goes out: what the broker stores is a part of the request that was received. */
-function sendNext(worker: Worker, { batches, results }: Task): void {
-  const command: OpenCommand['batches'][number][] = [];
-  const transfer: ArrayBuffer[] = [];
-  let bytes = 0;
-  for (let at = results.length; at < batches.length; at++) {
-    const { records, rules, compressionType } = batches[at]!;
-    const batchBytes = readBatchLength(records, 0) + batchOverheadBytes;
-    bytes += batchBytes;
-    if (command.length > 0 && bytes > messageBytesMax) break;
-    const copy = new Uint8Array(records.subarray(0, batchBytes));
-    command.push({ records: copy, rules, compressionType });
-    transfer.push(copy.buffer);
+class OpenJob implements Job {
+  readonly #batches: readonly BatchToOpen[];
+  readonly #done: (result: Opening) => void;
+  readonly #results: OpenedBatch[] = [];
+  #bytesLeft = 0;
+
+  constructor(batches: readonly BatchToOpen[], done: (result: Opening) => void) {
+    this.#batches = batches;
+    this.#done = done;
+    for (const { rules } of batches) {
+      this.#bytesLeft = Math.max(this.#bytesLeft, rules.openedBytesMax * largestBatchesMax);
+    }
   }
-  worker.postMessage({ batches: command } satisfies OpenCommand, transfer);
+
+  /** A copy goes out: what the broker stores is a part of the request that was received. */
+  next(transfer: ArrayBuffer[]): JobCommand {
+    const command: OpenCommand['batches'][number][] = [];
+    let bytes = 0;
+    for (let at = this.#results.length; at < this.#batches.length; at++) {
+      const { records, rules, compressionType } = this.#batches[at]!;
+      const batchBytes = readBatchLength(records, 0) + batchOverheadBytes;
+      bytes += batchBytes;
+      if (command.length > 0 && bytes > messageBytesMax) break;
+      const copy = new Uint8Array(records.subarray(0, batchBytes));
+      command.push({ records: copy, rules, compressionType });
+      transfer.push(copy.buffer);
+    }
+    return { kind: 'open', batches: command, bytesLeft: this.#bytesLeft };
+  }
+
+  onReport(report: Exclude<JobReport, Error>): boolean {
+    assert(report.kind === 'opened', 'the thread answers in order');
+    this.#bytesLeft = report.bytesLeft;
+    for (const { verdict, rewritten } of report.batches) {
+      this.#results.push({ verdict, rewritten: rewritten === null ? null : asBuffer(rewritten) });
+    }
+    if (this.#results.length < this.#batches.length) return true;
+    this.#done(this.#results);
+    return false;
+  }
+
+  onError(error: Error): void {
+    this.#done(error);
+  }
+
+  onStopped(): void {
+    this.#done('stopped');
+  }
 }
 
 function asBuffer({ buffer, byteOffset, length }: Uint8Array): Buffer {

@@ -3,6 +3,7 @@ import { type TestContext, test } from 'node:test';
 import { codecs } from '../../src/core/codecs.ts';
 import { ErrorCode } from '../../src/protocol/error-codes.ts';
 import type { CompressionSetting } from '../../src/protocol/records/build.ts';
+import { JobThread } from '../../src/replica/job-thread.ts';
 import {
   type BatchToOpen,
   type Opening,
@@ -13,7 +14,7 @@ import { OpenThread } from '../../src/replica/open-thread.ts';
 import { denseBatch, hollowBatch, rules, toOpen } from './large-batches.ts';
 
 function startThread(t: TestContext): OpenThread {
-  const thread = new OpenThread((error) => assert.fail(String(error)));
+  const thread = new OpenThread(new JobThread((error) => assert.fail(String(error))));
   t.after(() => thread.stop());
   return thread;
 }
@@ -85,6 +86,29 @@ test('what is refused says why, and a bomb goes off there', async (t) => {
   );
 });
 
+test('what the batches of one request become together is bounded', async (t) => {
+  const thread = startThread(t);
+  const bounded = { rules: { ...rules, openedBytesMax: 1_000_000 } };
+  const half = toOpen(hollowBatch(500_000), bounded);
+  const bomb = toOpen(hollowBatch(2_000_000), bounded);
+  // Each is refused by itself, and has cost as much as it is allowed to.
+  const verdicts = async (...batches: BatchToOpen[]) => {
+    const result = await open(thread, ...batches);
+    assert.ok(Array.isArray(result));
+    return result.map(({ verdict }) => (verdict.ok ? 'ok' : verdict.errorCode));
+  };
+  const tooLarge = ErrorCode.MESSAGE_TOO_LARGE;
+  assert.deepEqual(await verdicts(bomb, bomb, bomb, half, half), [
+    ...[tooLarge, tooLarge, tooLarge, 'ok', tooLarge],
+  ]);
+  // What is stored larger than it came counts too.
+  const grown = { ...half, compressionType: 'uncompressed' as const };
+  assert.deepEqual(await verdicts(...Array(5).fill(grown)), [
+    ...['ok', 'ok', 'ok', 'ok', tooLarge],
+  ]);
+  assert.deepEqual(await verdicts(half, half), ['ok', 'ok'], 'the next request starts anew');
+});
+
 test('an unforeseen error is told, and the thread goes on', async (t) => {
   const thread = startThread(t);
   const batch = toOpen(hollowBatch(200_000));
@@ -119,10 +143,11 @@ test('a thread that ends is fatal, once', async () => {
     const module = new URL(`data:text/javascript,${encodeURIComponent(code)}`);
     const fatal: unknown[] = [];
     const ended = new Promise<void>((resolve) => {
-      const thread = new OpenThread((error) => {
+      const onFatal = (error: unknown) => {
         fatal.push(error);
         resolve();
-      }, module);
+      };
+      const thread = new OpenThread(new JobThread(onFatal, module));
       thread.open([toOpen(hollowBatch(200_000))], () => assert.fail('it cannot be opened'));
     });
     await ended;

@@ -1,0 +1,104 @@
+/**
+ * The other end of job-thread.ts: does one message after the other, in the order in which they
+ * come.
+ */
+import { parentPort, type TransferListItem } from 'node:worker_threads';
+import { AssertionFailed, assert } from '../core/assert.ts';
+import { codecs } from '../core/codecs.ts';
+import { ErrorCode } from '../protocol/error-codes.ts';
+import { type BatchToOpen, type OpenedBatch, openBatch, unlimitedAllowance } from './open-batch.ts';
+import { answerQuestion, type BatchQuestion, type QuestionAnswer } from './stored-batches.ts';
+
+/** Bytes arrive as plain arrays, whatever they were. */
+export interface OpenCommand {
+  readonly kind: 'open';
+  readonly batches: readonly (Omit<BatchToOpen, 'records'> & { readonly records: Uint8Array })[];
+  /** What the batches of the request may still become. */
+  readonly bytesLeft: number;
+}
+
+export interface OpenReport {
+  readonly kind: 'opened';
+  readonly batches: readonly (Omit<OpenedBatch, 'rewritten'> & {
+    readonly rewritten: Uint8Array | null;
+  })[];
+  readonly bytesLeft: number;
+}
+
+export interface AskCommand {
+  readonly kind: 'ask';
+  readonly batch: Uint8Array;
+  readonly question: BatchQuestion;
+}
+
+export interface AskReport {
+  readonly kind: 'asked';
+  readonly answer: QuestionAnswer;
+}
+
+export type JobCommand = OpenCommand | AskCommand;
+/** An error is a bug: of what may be wrong with the bytes the reports tell. */
+export type JobReport = OpenReport | AskReport | Error;
+
+const port = parentPort;
+assert(port !== null, 'this module is the main one of a worker thread');
+port.on('message', (command: JobCommand) => {
+  const transfer: TransferListItem[] = [];
+  let report: JobReport;
+  try {
+    report = run(command, transfer);
+  } catch (error) {
+    if (error instanceof AssertionFailed) throw error;
+    report = error instanceof Error ? error : new Error(String(error));
+    transfer.length = 0;
+  }
+  port.postMessage(report, transfer);
+});
+
+function run(command: JobCommand, transfer: TransferListItem[]): JobReport {
+  switch (command.kind) {
+    case 'open':
+      return openAll(command, transfer);
+    case 'ask':
+      return {
+        kind: 'asked',
+        answer: answerQuestion(asBuffer(command.batch), command.question, codecs),
+      };
+  }
+}
+
+function openAll({ batches, bytesLeft }: OpenCommand, transfer: TransferListItem[]): OpenReport {
+  let left = bytesLeft;
+  const opened = batches.map((batch) => {
+    const allowed = Math.min(batch.rules.openedBytesMax, left);
+    const rules = { ...batch.rules, openedBytesMax: allowed };
+    const records = asBuffer(batch.records);
+    const one = openBatch({ ...batch, rules, records }, codecs, unlimitedAllowance());
+    assert(one !== null, 'no batch is too large here');
+    left = Math.max(0, left - bytesOf(one, allowed));
+    const { verdict, rewritten } = one;
+    return {
+      // What was opened has served; it would be copied.
+      verdict: verdict.ok ? { ...verdict, opened: null } : verdict,
+      rewritten: rewritten === null ? null : movable(rewritten, transfer),
+    };
+  });
+  return { kind: 'opened', batches: opened, bytesLeft: left };
+}
+
+/** What has become of a batch. One that grows beyond what is allowed has cost as much as that. */
+function bytesOf({ verdict, rewritten }: OpenedBatch, allowed: number): number {
+  if (verdict.ok) return (verdict.opened?.length ?? 0) + (rewritten?.length ?? 0);
+  return verdict.errorCode === ErrorCode.MESSAGE_TOO_LARGE ? allowed : 0;
+}
+
+function asBuffer({ buffer, byteOffset, length }: Uint8Array): Buffer {
+  return Buffer.from(buffer, byteOffset, length);
+}
+
+/** Node's pool of small buffers stays here. */
+function movable(bytes: Buffer, transfer: TransferListItem[]): Uint8Array {
+  const own = bytes.buffer.byteLength === bytes.length ? bytes : new Uint8Array(bytes);
+  transfer.push(own.buffer as ArrayBuffer);
+  return own;
+}
