@@ -1,6 +1,6 @@
 import type { ByteReader, ByteWriter } from '../../core/bytes.ts';
 
-/** `count` neighbouring lane numbers from `n` on are `count` neighbouring offsets from `offset` on. */
+/** `count` neighbouring lane numbers from `n` on are as many offsets from `offset` on. */
 export interface GrantRun {
   readonly n: number;
   readonly count: number;
