@@ -13,6 +13,8 @@ interface StartFlags {
   readonly advertise?: string;
   readonly data?: string;
   readonly config?: string;
+  readonly keyed?: readonly string[];
+  readonly keyedAck?: string;
   readonly set?: readonly SettingFlag[];
 }
 
@@ -36,6 +38,12 @@ function commandLine(): Command {
     .option('--advertise <host:port>', 'address that clients are told')
     .option('--data <dir>', 'folder of the data')
     .option('--config <file>', 'settings file: one JSON object')
+    .option(
+      '--keyed <pattern>',
+      'topics in keyed delivery, such as "chat-*"; may be repeated',
+      collect,
+    )
+    .option('--keyed-ack <commit|poll>', 'what finishes records in keyed delivery')
     .option('--set <name=value>', 'any setting; may be repeated', collectSetting)
     .addHelpText('after', '\nFlags override KEYLANE_* variables, which override the file.')
     .action(startBroker);
@@ -58,8 +66,24 @@ function collectSetting(text: string, earlier: readonly SettingFlag[] = []): Set
   return [...earlier, { flag: `--set ${name}`, name, text: text.slice(equals + 1) }];
 }
 
-async function startBroker({ config, set = [], ...named }: StartFlags): Promise<void> {
+function collect(text: string, earlier: readonly string[] = []): string[] {
+  return [...earlier, text];
+}
+
+async function startBroker({
+  config,
+  set = [],
+  keyed,
+  keyedAck,
+  ...named
+}: StartFlags): Promise<void> {
   const flags = [...set];
+  if (keyed !== undefined) {
+    flags.push({ flag: '--keyed', name: 'keyed.topics', text: keyed.join(',') });
+  }
+  if (keyedAck !== undefined) {
+    flags.push({ flag: '--keyed-ack', name: 'delivery.ack', text: keyedAck });
+  }
   for (const name of ['listen', 'advertise', 'data'] as const) {
     const text = named[name];
     if (text !== undefined) flags.push({ flag: `--${name}`, name, text });

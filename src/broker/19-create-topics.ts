@@ -254,8 +254,11 @@ function assignmentsError(
   return undefined;
 }
 
-function describeConfigs({ configs }: NewTopic, broker: Broker): TopicResult['configs'] {
-  return topicConfigEntries(configs, broker).map(({ name, value, readOnly, source }) => ({
+function describeConfigs(
+  { name: topic, configs }: NewTopic,
+  broker: Broker,
+): TopicResult['configs'] {
+  return topicConfigEntries(topic, configs, broker).map(({ name, value, readOnly, source }) => ({
     name,
     value,
     readOnly,

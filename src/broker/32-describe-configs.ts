@@ -13,6 +13,7 @@ import {
   type ConfigEntry,
   ConfigSource,
   dynamicDefaultEntries,
+  groupConfigEntries,
   topicConfigEntries,
 } from './config-entries.ts';
 import { distinctBy } from './distinct.ts';
@@ -43,7 +44,8 @@ export const describeConfigs = defineHandler({
       const wanted = found.filter(({ name }) => keys?.has(name) ?? true);
       return {
         errorCode: ErrorCode.NONE,
-        errorMessage: null,
+        // As Kafka has it here; elsewhere it is null.
+        errorMessage: '',
         resourceType,
         resourceName,
         configs: wanted.map((entry) => describe(entry, request, apiVersion)),
@@ -81,6 +83,8 @@ function entriesOf(
       return topicEntries(resourceName, broker);
     case ConfigResource.broker:
       return brokerEntries(resourceName, broker);
+    case ConfigResource.group:
+      return groupEntries(resourceName, broker);
     default:
       return {
         errorCode: ErrorCode.INVALID_REQUEST,
@@ -95,11 +99,17 @@ function topicEntries(name: string, broker: Broker): readonly ConfigEntry[] | Re
     return refuse(ErrorCode.INVALID_TOPIC_EXCEPTION, `Topic name is invalid: ${why}`);
   }
   const topic = broker.topics.byName(name);
-  if (topic !== undefined) return topicConfigEntries(topic.configs, broker);
+  if (topic !== undefined) return topicConfigEntries(name, topic.configs, broker);
   return {
     errorCode: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     errorMessage: `The topic '${name}' does not exist.`,
   };
+}
+
+/** A group need not be there to be configured, or described. */
+function groupEntries(name: string, broker: Broker): readonly ConfigEntry[] | Refusal {
+  if (name === '') return refuse(ErrorCode.INVALID_REQUEST, 'Group name must not be empty');
+  return groupConfigEntries(broker.replica.state.groupConfigs.get(name) ?? new Map(), broker);
 }
 
 /** By node id everything that counts there; without a name only what is set for all nodes. */

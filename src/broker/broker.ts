@@ -1,3 +1,4 @@
+import type { DeliverySettings } from '../config/delivery-settings.ts';
 import type { Settings } from '../config/settings.ts';
 import type { TopicSettings } from '../config/topic-settings.ts';
 import type { Clock } from '../core/clock.ts';
@@ -60,6 +61,8 @@ export class Broker {
   readonly log: Logger;
   readonly replica: Replica;
   readonly apis: ReadonlyMap<number, Handler>;
+  /** What is in force on this node, and when it changes. */
+  readonly configs: EffectiveConfigs;
   readonly topics: TopicPlanner;
   readonly collisions: TopicCollisions;
   readonly configChanges: ConfigChanges;
@@ -79,7 +82,6 @@ export class Broker {
   readonly retention: Retention;
   readonly producerExpiry: ProducerExpiry;
   readonly #options: BrokerOptions;
-  readonly #configs: EffectiveConfigs;
   readonly #parked = new Set<Parked>();
 
   constructor(options: BrokerOptions) {
@@ -92,7 +94,7 @@ export class Broker {
     this.log = options.log;
     this.replica = replica;
     this.apis = options.apis;
-    this.#configs = new EffectiveConfigs(settings, replica);
+    this.configs = new EffectiveConfigs(settings, replica);
     this.topics = new TopicPlanner(replica, options.random);
     this.collisions = new TopicCollisions(replica);
     this.configChanges = new ConfigChanges(this);
@@ -123,7 +125,7 @@ export class Broker {
 
   /** The settings in force on this node. */
   get settings(): Settings {
-    return this.#configs.settings;
+    return this.configs.settings;
   }
 
   /** As given at start, without the overrides that clients set. */
@@ -132,7 +134,12 @@ export class Broker {
   }
 
   topicSettings(topic: Topic): TopicSettings {
-    return this.#configs.topicSettings(topic);
+    return this.configs.topicSettings(topic);
+  }
+
+  /** How a topic is delivered to a group: the same object until a configuration changes. */
+  deliveryOf(groupId: string, topicName: string): DeliverySettings {
+    return this.configs.deliveryOf(groupId, topicName);
   }
 
   /** Where this client reaches this node. */

@@ -1,5 +1,13 @@
-import { brokerFacts, isDynamic, isSetting, settingRule } from '../config/broker-configs.ts';
+import {
+  brokerFacts,
+  isDynamic,
+  isSetting,
+  settingRule,
+  settingText,
+} from '../config/broker-configs.ts';
+import { validateGroupConfigs } from '../config/group-configs.ts';
 import { parseValue, splitList } from '../config/kafka-values.ts';
+import type { SettingName } from '../config/settings.ts';
 import { topicConfigs, validateTopicConfigs } from '../config/topic-configs.ts';
 import { ErrorCode } from '../protocol/error-codes.ts';
 import { ConfigResource } from '../state/commands.ts';
@@ -28,7 +36,7 @@ export interface ResourceChange {
 /** What is to be stored: of which resource, and which of its overrides change. */
 interface Plan {
   readonly resourceType: number;
-  /** Topic id, node id, or '' for the cluster-wide defaults. */
+  /** Topic id, group id, node id, or '' for the defaults of all nodes. */
   readonly resource: string;
   readonly changes: ReadonlyMap<string, string | null>;
 }
@@ -39,9 +47,9 @@ const operationNames: Readonly<Record<number, string>> = {
 };
 
 /**
- * Changes configurations of topics, of this node, and the defaults of all nodes, one request after
- * the other, since a change is judged together with what is set already. Checks and their order
- * are those of Kafka's ConfigAdminManager and ConfigurationControlManager.
+ * Changes configurations of topics, of groups, of this node, and the defaults of all nodes, one
+ * request after the other, since a change is judged together with what is set already. Checks and
+ * their order are those of Kafka's ConfigAdminManager and ConfigurationControlManager.
  */
 export class ConfigChanges {
   readonly #broker: Broker;
@@ -82,6 +90,8 @@ export class ConfigChanges {
         return this.#planTopic(resource);
       case ConfigResource.broker:
         return this.#planBroker(resource);
+      case ConfigResource.group:
+        return this.#planGroup(resource);
       default:
         return invalidRequest(`Unknown resource type ${resource.resourceType}`);
     }
@@ -96,7 +106,10 @@ export class ConfigChanges {
     }
     const topic = this.#broker.topics.byName(resourceName);
     const before = topic?.configs ?? new Map<string, string>();
-    const after = applyTopicChanges(resource, before);
+    const after = applyChanges(resource, before, (name) => {
+      const config = topicConfigs.get(name);
+      return config?.type === 'LIST' ? config.default : undefined;
+    });
     if ('errorCode' in after) return after;
     const valid = validateTopicConfigs(after);
     if ('error' in valid) return invalidConfig(valid.error);
@@ -110,6 +123,18 @@ export class ConfigChanges {
     return { resourceType: ConfigResource.topic, resource: topic.id, changes };
   }
 
+  #planGroup(resource: ResourceChange): Plan | Refusal {
+    const { resourceName } = resource;
+    if (resourceName === '') return invalidRequest('Default group resources are not allowed.');
+    const before = this.#broker.replica.state.groupConfigs.get(resourceName) ?? new Map();
+    const after = applyChanges(resource, before, () => undefined);
+    if ('errorCode' in after) return after;
+    const valid = validateGroupConfigs(after);
+    if ('error' in valid) return invalidConfig(valid.error);
+    const changes = difference(before, valid.configs);
+    return { resourceType: ConfigResource.group, resource: resourceName, changes };
+  }
+
   #planBroker(resource: ResourceChange): Plan | Refusal {
     const why = this.#brokerNameError(resource.resourceName);
     if (why !== undefined) return invalidRequest(why);
@@ -117,7 +142,10 @@ export class ConfigChanges {
     // "+0" names node 0, as in Kafka, where it is stored under that name and has no effect.
     const node = resource.resourceName === '' ? '' : String(this.#broker.nodeId);
     const before = node === '' ? brokerConfigs : (nodeConfigs.get(node) ?? new Map());
-    const after = applyBrokerChanges(resource, before);
+    const after = applyBrokerChanges(resource, before, (name) => {
+      const below = node === '' ? undefined : brokerConfigs.get(name);
+      return below ?? settingText(this.#broker.staticSettings[name]);
+    });
     if ('errorCode' in after) return after;
     const facts = new Set(brokerFacts(this.#broker.staticSettings).map(({ name }) => name));
     const names = [...after.keys()];
@@ -186,22 +214,24 @@ function requestError(
   return strange && invalidRequest(`Unknown operations type ${strange.operation}`);
 }
 
-function applyTopicChanges(
+/** `listBelow` answers what is added to where nothing is set; undefined where there is no list. */
+function applyChanges(
   { changes, replacesAll }: ResourceChange,
   before: ReadonlyMap<string, string>,
+  listBelow: (name: string) => string | undefined,
 ): Map<string, string> | Refusal {
   const after = new Map(replacesAll ? [] : before);
   for (const { name, operation, value } of changes) {
     if (operation === ConfigOperation.delete) after.delete(name);
     else if (operation === ConfigOperation.set) after.set(name, value!);
     else {
-      const config = topicConfigs.get(name);
-      if (config?.type !== 'LIST') {
+      const below = listBelow(name);
+      if (below === undefined) {
         return invalidConfig(
           `Can't ${operationNames[operation]} to key ${name} because its type is not LIST.`,
         );
       }
-      const list = splitList(after.get(name) ?? config.default);
+      const list = splitList(after.get(name) ?? below);
       after.set(name, changeList(list, operation, splitList(value!)).join(','));
     }
   }
@@ -213,21 +243,21 @@ function changeList(list: string[], operation: number, parts: readonly string[])
   return [...new Set([...list, ...parts])];
 }
 
+/** In Kafka this is done in another place than for topics, with words of its own. */
 function applyBrokerChanges(
-  { changes, replacesAll }: ResourceChange,
+  resource: ResourceChange,
   before: ReadonlyMap<string, string>,
+  listBelow: (name: SettingName) => string,
 ): Map<string, string> | Refusal {
-  const after = new Map(replacesAll ? [] : before);
-  for (const { name, operation, value } of changes) {
-    if (operation === ConfigOperation.delete) after.delete(name);
-    else if (operation === ConfigOperation.set) after.set(name, value!);
-    else {
-      // None of the settings that can be changed is a list.
-      const word = operationNames[operation]!.toLowerCase();
-      return invalidConfig(`Config value ${word} is not allowed for config key: ${name}`);
-    }
+  const isList = (name: string) => isSetting(name) && settingRule(name).type === 'LIST';
+  const wrong = resource.changes.find(({ name, operation }) => {
+    return operation >= ConfigOperation.append && !isList(name);
+  });
+  if (wrong !== undefined) {
+    const word = operationNames[wrong.operation]!.toLowerCase();
+    return invalidConfig(`Config value ${word} is not allowed for config key: ${wrong.name}`);
   }
-  return after;
+  return applyChanges(resource, before, (name) => (isSetting(name) ? listBelow(name) : undefined));
 }
 
 /** What turns one map into the other; null removes. */

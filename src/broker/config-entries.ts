@@ -8,6 +8,8 @@ import {
   settingRule,
   settingText,
 } from '../config/broker-configs.ts';
+import { deliveryConfigNames } from '../config/delivery-configs.ts';
+import { isKeyedTopic } from '../config/delivery-settings.ts';
 import type { KafkaType } from '../config/kafka-values.ts';
 import type { SettingName } from '../config/settings.ts';
 import { brokerSettingFor, topicConfigs } from '../config/topic-configs.ts';
@@ -21,6 +23,7 @@ export const ConfigSource = {
   dynamicDefaultBroker: 3,
   staticBroker: 4,
   default: 5,
+  group: 8,
 } as const;
 
 /** A value that counts, or would count if those before it were not there. */
@@ -42,13 +45,18 @@ export interface ConfigEntry {
   readonly synonyms: readonly Synonym[];
 }
 
-/** All configurations of a topic with these overrides, by name. */
+/** All configurations of a topic with these overrides. */
 export function topicConfigEntries(
+  topicName: string,
   overrides: ReadonlyMap<string, string>,
   broker: Broker,
 ): ConfigEntry[] {
   return [...topicConfigs].map(([name, config]) => {
     const chain = topicFallbacks(name, config.default, broker);
+    // What keyed.topics says stands above delivery.mode of the broker, as in resolveDelivery.
+    if (name === 'delivery.mode' && isKeyedTopic(topicName, broker.settings)) {
+      chain.unshift({ ...settingSynonyms('keyed.topics', broker)[0]!, value: 'keyed' });
+    }
     const override = overrides.get(name);
     if (override !== undefined)
       chain.unshift({ name, value: override, source: ConfigSource.topic });
@@ -62,6 +70,19 @@ export function topicConfigEntries(
       doc: config.doc,
       synonyms: chain.filter((synonym) => synonym.name !== ''),
     };
+  });
+}
+
+/** Those of a group with these overrides. A topic's own stand between them and the broker's. */
+export function groupConfigEntries(
+  overrides: ReadonlyMap<string, string>,
+  broker: Broker,
+): ConfigEntry[] {
+  return deliveryConfigNames.map((name) => {
+    const synonyms = settingSynonyms(name, broker);
+    const value = overrides.get(name);
+    if (value !== undefined) synonyms.unshift({ name, value, source: ConfigSource.group });
+    return settingEntry(name, synonyms);
   });
 }
 

@@ -1,5 +1,7 @@
-import { type KafkaType, maxLongText, type ValueRule } from './kafka-values.ts';
-import { type Setting, type SettingName, type Settings, settingsTable } from './settings.ts';
+import { deliveryConfigNames } from './delivery-configs.ts';
+import { type KafkaType, maxLongText, splitList, type ValueRule } from './kafka-values.ts';
+import type { Setting, TextFormat } from './setting.ts';
+import { type SettingName, type Settings, settingsTable } from './settings.ts';
 import { brokerSettingOf } from './topic-settings.ts';
 
 /**
@@ -14,6 +16,11 @@ const maxInt = 2 ** 31 - 1;
 const dynamic: ReadonlySet<string> = new Set<SettingName>([
   ...Object.values(brokerSettingOf),
   'producer.id.expiration.ms',
+  ...deliveryConfigNames,
+  'keyed.topics',
+  'keyed.memory.bytes',
+  'keyed.rebalance.wait.ms',
+  'lease.warn.ms',
 ]);
 
 export function isSetting(name: string): name is SettingName {
@@ -57,7 +64,13 @@ export function settingRule(name: SettingName): ValueRule {
     case 'boolean':
       return { type: 'BOOLEAN' };
     case 'string':
-      return { type: 'STRING', ...(setting.values && { values: setting.values }) };
+      return {
+        type: 'STRING',
+        ...(setting.values && { values: setting.values }),
+        ...(setting.format && { check: formatCheck(setting.format) }),
+      };
+    case 'list':
+      return { type: 'LIST', check: listCheck(setting.format) };
     case 'integer': {
       const { min, max } = setting;
       const isLong = max > maxInt;
@@ -65,6 +78,19 @@ export function settingRule(name: SettingName): ValueRule {
       return { type: isLong ? 'LONG' : 'INT', min, ...(isBounded && { max }) };
     }
   }
+}
+
+function formatCheck({ pattern, words }: TextFormat): (text: string) => string | undefined {
+  const isGood = new RegExp(pattern, 'u');
+  return (text) => (isGood.test(text) ? undefined : `Value must be ${words}`);
+}
+
+function listCheck(format: TextFormat): (text: string) => string | undefined {
+  const check = formatCheck(format);
+  return (text) =>
+    splitList(text)
+      .map(check)
+      .find((why) => why !== undefined);
 }
 
 /** What Kafka lets choose and is fixed here; shown because clients look for it. */

@@ -2,13 +2,8 @@ import { BrokerError } from '../core/errors.ts';
 import { isSetting } from './broker-configs.ts';
 import { nearest, settingMeantBy } from './names.ts';
 import { allowedWords, type WrongValue, wrongValues } from './schema.ts';
-import {
-  type Setting,
-  type SettingName,
-  type Settings,
-  settingsTable,
-  withDefaults,
-} from './settings.ts';
+import type { Setting } from './setting.ts';
+import { type SettingName, type Settings, settingsTable, withDefaults } from './settings.ts';
 import {
   fromEnvironment,
   fromFile,
@@ -32,6 +27,7 @@ const ordered: readonly (readonly [SettingName, SettingName])[] = [
   ['message.max.bytes', 'socket.request.max.bytes'],
   ['connection.inflight.bytes.max', 'inflight.bytes.max'],
   ['num.partitions', 'max.partitions'],
+  ['retry.backoff.ms', 'retry.backoff.max.ms'],
 ];
 
 /**

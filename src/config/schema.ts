@@ -1,5 +1,6 @@
 import { Ajv, type ErrorObject } from 'ajv';
-import { type Setting, settingsTable } from './settings.ts';
+import type { Setting, TextFormat } from './setting.ts';
+import { settingsTable } from './settings.ts';
 
 /** The JSON schema of a settings file, made from the table of settings. */
 
@@ -46,6 +47,8 @@ export function allowedWords(setting: Setting): string {
         : `an integer from ${setting.min} to ${setting.max}`;
     case 'string':
       return setting.values?.join(', ') ?? setting.format?.words ?? 'text';
+    case 'list':
+      return `${setting.format.words}, with commas between them, or nothing`;
   }
 }
 
@@ -61,7 +64,15 @@ function schemaOf(setting: Setting): object {
         ...(setting.values === undefined ? {} : { enum: setting.values }),
         ...(setting.format === undefined ? {} : { pattern: setting.format.pattern }),
       };
+    case 'list':
+      return { type: 'string', pattern: listPattern(setting.format) };
   }
+}
+
+/** The texts of a list, with commas and spaces between them; or nothing. */
+function listPattern({ pattern }: TextFormat): string {
+  const one = `(?:${pattern.replace(/^\^/, '').replace(/\$$/, '')})`;
+  return `^(?:${one}(?: *, *${one})*)?$`;
 }
 
 function wrongValue({ keyword, params, instancePath }: ErrorObject): WrongValue {

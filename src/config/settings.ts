@@ -1,3 +1,18 @@
+import { deliveryConfigs } from './delivery-configs.ts';
+import {
+  type BooleanSetting,
+  choice,
+  flag,
+  integer,
+  list,
+  maxInt,
+  maxLong,
+  type NumberSetting,
+  type Setting,
+  type TextFormat,
+  text,
+} from './setting.ts';
+
 /**
  * Every setting of the broker: name, type, default, bounds and meaning, in one table. Names are
  * Kafka's own where Kafka has the setting. What is in the table is enforced; there is nothing else.
@@ -5,51 +20,8 @@
  * from it.
  */
 
-/** A regular expression, and the same in words. */
-export interface TextFormat {
-  readonly pattern: string;
-  readonly words: string;
-}
-export interface NumberSetting {
-  readonly type: 'integer';
-  readonly default: number;
-  readonly min: number;
-  readonly max: number;
-  readonly doc: string;
-}
-export interface StringSetting {
-  readonly type: 'string';
-  readonly default: string;
-  /** The only values allowed, where there are few. */
-  readonly values?: readonly string[];
-  /** What it must look like, where not every text will do. */
-  readonly format?: TextFormat;
-  readonly doc: string;
-}
-export interface BooleanSetting {
-  readonly type: 'boolean';
-  readonly default: boolean;
-  readonly doc: string;
-}
-export type Setting = NumberSetting | StringSetting | BooleanSetting;
-
-const maxInt = 2 ** 31 - 1;
-const maxLong = Number.MAX_SAFE_INTEGER;
 const kib = 1024;
 const mib = 1024 * kib;
-
-function integer(value: number, min: number, max: number, doc: string): NumberSetting {
-  return { type: 'integer', default: value, min, max, doc };
-}
-function text(value: string, format: TextFormat, doc: string): StringSetting {
-  return { type: 'string', default: value, format, doc };
-}
-function choice(value: string, values: readonly string[], doc: string): StringSetting {
-  return { type: 'string', default: value, values, doc };
-}
-function flag(value: boolean, doc: string): BooleanSetting {
-  return { type: 'boolean', default: value, doc };
-}
 
 const portPattern = String.raw`(?:\d{1,4}|[0-5]\d{4}|6[0-4]\d{3}|65[0-4]\d\d|655[0-2]\d|6553[0-5])`;
 /** What parseHostPort takes (a test compares them). */
@@ -59,6 +31,10 @@ const address: TextFormat = { pattern: `^${hostPort}$`, words: hostPortWords };
 const addressOrNothing: TextFormat = {
   pattern: `^(?:${hostPort})?$`,
   words: `${hostPortWords}, or nothing`,
+};
+const topicPattern: TextFormat = {
+  pattern: '^[a-zA-Z0-9._*-]{1,249}$',
+  words: 'names of topics, in which * stands for any text',
 };
 const path: TextFormat = { pattern: '^[^\\0]+$', words: 'a path' };
 
@@ -261,6 +237,32 @@ export const settingsTable = {
     1,
     maxLong,
     'time between looks for expired offsets, ms',
+  ),
+
+  // Keyed delivery
+  ...deliveryConfigs,
+  'keyed.topics': list(
+    '',
+    topicPattern,
+    'names of topics in keyed delivery, where neither topic nor group says; * stands for any text',
+  ),
+  'keyed.memory.bytes': integer(
+    128 * mib,
+    1 * mib,
+    64 * 1024 * mib,
+    'memory for records that wait for their keys',
+  ),
+  'keyed.rebalance.wait.ms': integer(
+    1000,
+    0,
+    maxInt,
+    'how long members of a group whose topics are all keyed wait for the others, ms',
+  ),
+  'lease.warn.ms': integer(
+    30_000,
+    0,
+    maxInt,
+    'a record that is in hand for longer is logged, ms; 0: never',
   ),
 } as const satisfies Record<string, Setting>;
 

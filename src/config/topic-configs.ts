@@ -1,5 +1,7 @@
+import { settingDoc, settingRule } from './broker-configs.ts';
+import { deliveryConfigNames, isDeliveryConfig } from './delivery-configs.ts';
 import { type KafkaType, maxLongText, parseValue, type ValueRule } from './kafka-values.ts';
-import type { Settings } from './settings.ts';
+import type { SettingName } from './settings.ts';
 import { brokerSettingOf } from './topic-settings.ts';
 
 /**
@@ -53,8 +55,17 @@ function throttle(name: string): TopicConfig {
   return none('LIST', '', { check: throttleError(name) }, oneCopy);
 }
 
+/** Those of keyed delivery are the broker's settings of the same names. */
+const delivery: Readonly<Record<string, TopicConfig>> = Object.fromEntries(
+  deliveryConfigNames.map((name) => {
+    const { type, ...rule } = settingRule(name);
+    return [name, enforced(type, rule, settingDoc(name))];
+  }),
+);
+
 export const topicConfigs: ReadonlyMap<string, TopicConfig> = new Map(
   Object.entries({
+    ...delivery,
     'cleanup.policy': {
       ...fixed(
         'LIST',
@@ -180,6 +191,7 @@ function compactionLagError(configs: ReadonlyMap<string, string>): string | unde
 }
 
 /** The broker's setting that a topic's configuration falls back to, if there is one. */
-export function brokerSettingFor(name: string): keyof Settings | undefined {
-  return (brokerSettingOf as Readonly<Record<string, keyof Settings>>)[name];
+export function brokerSettingFor(name: string): SettingName | undefined {
+  if (isDeliveryConfig(name)) return name;
+  return (brokerSettingOf as Readonly<Record<string, SettingName>>)[name];
 }

@@ -206,8 +206,8 @@ test('requests that are wrong in themselves', async (t) => {
   ] as const) {
     assert.equal((await alter(client, name, good))[0], code);
   }
-  const strange = await alterAll(client, [{ type: 32, name: 'group', changes: [good] }]);
-  assert.deepEqual(strange, [[invalid, 'Unknown resource type 32']]);
+  const strange = await alterAll(client, [{ type: 64, name: 'x', changes: [good] }]);
+  assert.deepEqual(strange, [[invalid, 'Unknown resource type 64']]);
   assert.deepEqual(configsOf(node, 'orders'), {});
 });
 
@@ -253,6 +253,21 @@ test('what is set for another node is not in force here', async (t) => {
   const node = await startTestNode(t);
   await node.broker.topics.setConfigs(4, '7', new Map([['message.max.bytes', '5000']]));
   assert.equal(node.broker.settings['message.max.bytes'], 1_048_588);
+});
+
+test('lists of the broker can be added to and taken from, beginning with what counts', async (t) => {
+  const node = await startTestNode(t, { settings: { 'keyed.topics': 'orders' } });
+  const client = await node.connect();
+  const name = 'keyed.topics';
+  assert.deepEqual(await alterBroker(client, [append, name, 'chat-*, orders']), ok);
+  assert.equal(node.broker.settings[name], 'orders,chat-*');
+  assert.deepEqual(await alterNode(client, '0', [subtract, name, 'orders']), ok);
+  assert.equal(node.broker.settings[name], 'chat-*');
+  assert.deepEqual(await alterBroker(client, [set, name, 'a,b c']), [
+    ErrorCode.INVALID_REQUEST,
+    `Invalid value [a, b c] for configuration ${name}: Value must be names of topics, in which ` +
+      '* stands for any text',
+  ]);
 });
 
 test('a number that is too large to be exact means no limit', async (t) => {

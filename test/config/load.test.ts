@@ -45,6 +45,19 @@ describe('what takes effect', () => {
     assert.equal(settings['auto.create.topics.enable'], false);
   });
 
+  test('keyed delivery is set like everything else', () => {
+    const settings = loadSettings({
+      file: file({ 'delivery.mode': 'keyed', 'lease.ms': 0 }),
+      environment: { KEYLANE_KEYED_TOPICS: 'a, b-*', KEYLANE_DEAD_LETTER_TOPIC: '' },
+      flags: [{ flag: '--keyed-ack', name: 'delivery.ack', text: 'poll' }],
+    });
+    assert.equal(settings['delivery.mode'], 'keyed');
+    assert.equal(settings['lease.ms'], 0);
+    assert.equal(settings['keyed.topics'], 'a, b-*');
+    assert.equal(settings['dead.letter.topic'], '');
+    assert.equal(settings['delivery.ack'], 'poll');
+  });
+
   test('text becomes a number or a boolean where it is exactly one', () => {
     const settings = loadSettings({
       ...nothing,

@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Ajv } from 'ajv';
 import { allowedWords, settingsSchema, wrongValues } from '../../src/config/schema.ts';
-import { type Setting, settingsTable, withDefaults } from '../../src/config/settings.ts';
+import type { Setting } from '../../src/config/setting.ts';
+import { settingsTable, withDefaults } from '../../src/config/settings.ts';
 import { parseHostPort } from '../../src/net/listeners.ts';
 
 const settings = Object.entries<Setting>(settingsTable);

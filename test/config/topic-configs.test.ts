@@ -19,7 +19,7 @@ test('every default is a value that may be set', () => {
     assert.equal(setting !== undefined, config.kind === 'enforced', name);
     const value = setting === undefined ? config.default : settingDefault(setting);
     assert.deepEqual(parseValue(name, value, config), { text: value }, name);
-    assert.match(config.doc, /\.$/, name);
+    assert.ok(config.doc.length > 10, name);
   }
 });
 

@@ -21,7 +21,15 @@ test('--help lists the commands and the exit statuses', async (t) => {
   }
   const start = await run(t, ['start', '--help']);
   assert.equal(start.code, 0);
-  for (const flag of ['--listen', '--advertise', '--data', '--config', '--set']) {
+  for (const flag of [
+    '--listen',
+    '--advertise',
+    '--data',
+    '--config',
+    '--keyed',
+    '--keyed-ack',
+    '--set',
+  ]) {
     assert(start.output.includes(flag), flag);
   }
 });
@@ -41,6 +49,9 @@ test('a wrong command line has status 2 and says what is wrong', async (t) => {
     [['start', '--liste', ':1'], /unknown option '--liste'.*Did you mean --listen/s],
     [['start', '--set', 'num.partitions'], /It must be NAME=VALUE/],
     [['start', 'now'], /too many arguments/],
+    [['start', '--keyed', 'a,b c'], /--keyed: "a,b c" is not allowed; allowed: names of topics/],
+    [['start', '--keyed', 'a', '--keyed', 'b c'], /--keyed: "a,b c" is not allowed/],
+    [['start', '--keyed-ack', 'never'], /--keyed-ack: "never" is not allowed; .* commit, poll/],
   ];
   for (const [args, expected] of cases) {
     const { code, output } = await run(t, args);
