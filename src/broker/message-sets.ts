@@ -23,12 +23,15 @@ export class MessageSets {
   readonly #broker: Broker;
   readonly #apiVersion: number;
   #bytesLeft: number;
+  /** What compressed batches may still become: in all as much as the largest of them. */
+  #openedBytesLeft: number;
   #isEmpty = true;
 
   constructor(broker: Broker, apiVersion: number, bytesMax: number) {
     this.#broker = broker;
     this.#apiVersion = apiVersion;
     this.#bytesLeft = Math.min(bytesMax, messageSetBytesMax);
+    this.#openedBytesLeft = broker.settings['decompressed.bytes.max'];
   }
 
   /** As many messages of the batches as there is room for. */
@@ -42,10 +45,15 @@ export class MessageSets {
     };
     const { codecs, settings } = this.#broker;
     try {
-      const records = downConvert(batches, conversion, {
-        codecs,
-        openedBytesMax: settings['decompressed.bytes.max'],
-      });
+      const openedBytesMax = settings['decompressed.bytes.max'];
+      const limits = { codecs, openedBytesMax };
+      const { records, openedBytes } = downConvert(
+        batches,
+        conversion,
+        limits,
+        this.#openedBytesLeft,
+      );
+      this.#openedBytesLeft -= openedBytes;
       this.#bytesLeft -= records.length;
       if (records.length > 0) this.#isEmpty = false;
       return { errorCode: ErrorCode.NONE, records };

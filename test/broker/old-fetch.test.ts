@@ -10,6 +10,7 @@ import {
   apiVersionsRequest,
   apiVersionsResponse,
 } from '../../src/protocol/schema/18-api-versions.ts';
+import { hollowBatch } from '../replica/large-batches.ts';
 import { batchOf, produceTo, recordsOf } from './records.ts';
 import { startTestNode, type TestClient, type TestNode } from './support.ts';
 
@@ -214,4 +215,30 @@ test('stored records that cannot be opened any more are an error of their partit
       [ErrorCode.NONE, 1],
     ],
   );
+});
+
+test('what one answer opens is bounded, and the rest comes with the next ones', async (t) => {
+  const mib = 1024 * 1024;
+  const node = await startTestNode(t, { settings: { 'decompressed.bytes.max': mib } });
+  await node.createTopic('orders', 4);
+  const client = await node.connect();
+  for (const partition of [0, 1, 2, 3]) {
+    const records = hollowBatch(0.4 * mib);
+    assert.equal((await produceTo(client, { topic: 'orders', partition, records })).errorCode, 0);
+  }
+  for (const version of oldVersions) {
+    const offsets = [0, 0, 0, 0];
+    const rounds: number[][] = [];
+    while (offsets.includes(0)) {
+      const asked = offsets.map((offset, partition) => ({ partition, offset }));
+      const found = await fetchOld(client, version, asked, { maxBytes: 10 * mib });
+      const counts = found.map(({ records }) => recordsOf(records).length);
+      rounds.push(counts);
+      for (const [partition, count] of counts.entries()) offsets[partition]! += count;
+    }
+    assert.deepEqual(rounds, [
+      [1, 1, 0, 0],
+      [0, 0, 1, 1],
+    ]);
+  }
 });

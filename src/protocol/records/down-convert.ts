@@ -7,6 +7,7 @@
  * out (RecordsUtil.downConvert of Apache Kafka 3).
  */
 
+import { DecompressionError } from '../../core/compression.ts';
 import { crc32 } from '../../core/crc32c.ts';
 import * as batch from './batch-header.ts';
 import { openRecords, RecordCursor } from './cursor.ts';
@@ -33,32 +34,54 @@ const magicAt = 16;
 const attributesAt = 17;
 const chunkBytesMin = 16 * 1024;
 
+export interface DownConverted {
+  readonly records: Buffer;
+  /** What the compressed batches have become. */
+  readonly openedBytes: number;
+}
+
 /**
- * As many whole messages as fit. Throws what damaged batches throw: `RecordsDamagedError` and
+ * As many whole messages as fit, of as many batches as together become no more than
+ * `openedBytesLeft`. Throws what damaged batches throw: `RecordsDamagedError` and
  * `DecompressionError`.
  */
 export function downConvert(
   batches: readonly Buffer[],
   conversion: DownConversion,
   limits: OpenLimits,
-): Buffer {
+  openedBytesLeft: number,
+): DownConverted {
+  let openedBytes = 0;
   const set = new MessageSet(conversion);
   const cursor = new RecordCursor();
   for (const bytes of batches) {
     if (batch.isControl(bytes, 0) || batch.readLastOffset(bytes, 0) < conversion.offsetMin)
       continue;
-    cursor.reset(bytes, 0, openRecords(bytes, 0, limits.codecs, limits.openedBytesMax));
+    const opened = open(bytes, limits, openedBytesLeft - openedBytes);
+    if (opened === 'no room') break;
+    openedBytes += opened?.length ?? 0;
+    cursor.reset(bytes, 0, opened);
     const attributes =
       conversion.magic === 0
         ? 0
         : batch.readAttributes(bytes, 0) & batch.BatchAttribute.logAppendTime;
     while (cursor.next()) {
       if (cursor.offset < conversion.offsetMin) continue;
-      if (!set.add(cursor, attributes)) return set.finish();
+      if (!set.add(cursor, attributes)) return { records: set.finish(), openedBytes };
     }
     if (cursor.fault !== null) throw new RecordsDamagedError(cursor.fault);
   }
-  return set.finish();
+  return { records: set.finish(), openedBytes };
+}
+
+function open(bytes: Buffer, limits: OpenLimits, bytesLeft: number): Buffer | null | 'no room' {
+  try {
+    return openRecords(bytes, 0, limits.codecs, Math.min(limits.openedBytesMax, bytesLeft));
+  } catch (error) {
+    const hasNoRoom = error instanceof DecompressionError && error.tooLarge;
+    if (hasNoRoom && bytesLeft < limits.openedBytesMax) return 'no room';
+    throw error;
+  }
 }
 
 class MessageSet {

@@ -1,7 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { codecs } from '../../../src/core/codecs.ts';
-import { Compression, type CompressionId } from '../../../src/core/compression.ts';
+import {
+  Compression,
+  type CompressionId,
+  DecompressionError,
+} from '../../../src/core/compression.ts';
 import { seededRandom } from '../../../src/core/random.ts';
 import {
   type BatchInput,
@@ -21,6 +25,8 @@ const everything: DownConversion = {
   oversized: 'given whole',
 };
 
+const unbounded = Number.POSITIVE_INFINITY;
+
 function record(value: string | null, more: Partial<RecordInput> = {}): RecordInput {
   const bytes = value === null ? null : Buffer.from(value);
   return { key: null, value: bytes, timestamp: 1000, ...more };
@@ -35,7 +41,7 @@ function batchAt(
 }
 
 function convert(batches: readonly Buffer[], conversion: Partial<DownConversion> = {}): Buffer {
-  return downConvert(batches, { ...everything, ...conversion }, limits);
+  return downConvert(batches, { ...everything, ...conversion }, limits, unbounded).records;
 }
 
 /** Magic, offset, timestamp, key and value of each message, as the reader of old sets sees them. */
@@ -152,6 +158,29 @@ test('a first message that does not fit is given whole, cut or left out', () => 
     assert.deepEqual(cut, whole.subarray(0, Math.max(0, bytesMax)));
     assert.equal(convert(batches, { bytesMax, oversized: 'left out' }).length, 0);
   }
+});
+
+test('only as many batches are opened as may become so much together', () => {
+  const batches = [0, 1, 2].map((offset) =>
+    batchAt(offset, [record('x'.repeat(1000))], { compression: Compression.gzip }),
+  );
+  const all = downConvert(batches, everything, limits, unbounded);
+  assert.equal(messagesOf(all.records).length, 3);
+  const each = all.openedBytes / 3;
+  for (const [bytesLeft, count] of [
+    [0, 0],
+    [each - 1, 0],
+    [each, 1],
+    [3 * each - 1, 2],
+    [3 * each, 3],
+  ] as const) {
+    const some = downConvert(batches, everything, limits, bytesLeft);
+    assert.equal(messagesOf(some.records).length, count);
+    assert.equal(some.openedBytes, count * each);
+  }
+  // What may not even become so much by itself is damaged.
+  const strict = { ...limits, openedBytesMax: 500 };
+  assert.throws(() => downConvert(batches, everything, strict, unbounded), DecompressionError);
 });
 
 test('random batches come through whatever the limits', () => {
