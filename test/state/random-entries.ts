@@ -18,7 +18,9 @@ import {
   encodeTopicDeleted,
 } from '../../src/state/commands.ts';
 import { EntryType, entryVersion } from '../../src/state/entry-types.ts';
+import { encodeKeyedChange, type KeyedEffect } from '../../src/state/keyed/effects.ts';
 import type { AppliedEntry, StateMachine } from '../../src/state/state-machine.ts';
+import { RandomEffects } from './keyed/random-effects.ts';
 
 /** Entries as a leader would plan them on the state, of every type. */
 export class RandomEntries {
@@ -61,7 +63,8 @@ export class RandomEntries {
     if (dice < 40) return this.#batches();
     if (dice < 55) return this.#commit();
     if (dice < 60) return this.#createTopic();
-    return this.#rare(dice % 11);
+    if (dice < 75) return this.#keyed();
+    return this.#rare(this.#below(11));
   }
 
   #createTopic(): AppliedEntry {
@@ -124,6 +127,28 @@ export class RandomEntries {
     const offsets = [[this.#partition(), offset] as const];
     const meta = encodeOffsetsCommitted({ groupId: this.#group(), offsets });
     return this.#entry(EntryType.offsetsCommitted, meta);
+  }
+
+  /** Some with batches, as dead letters come. */
+  #keyed(): AppliedEntry {
+    const topic = this.#pick(this.#state.topics.all())!;
+    const groupId = this.#group();
+    const { keyed } = this.#state;
+    const ledger = keyed.get(groupId, topic.id);
+    const random = new RandomEffects(this.#random, topic.partitions);
+    const effects: KeyedEffect[] = [];
+    if (ledger === undefined) {
+      effects.push(random.opened(keyed.freeSlot(topic.id)!, keyed.laneBaseMin));
+    } else if (this.#below(20) === 0) {
+      effects.push({ kind: 'closed' });
+    } else {
+      for (let left = this.#below(6); left >= 0; left--) effects.push(random.next(ledger));
+    }
+    const change = { groupId, topicId: topic.id, effects, appendedMs: this.#below(1e9) };
+    const meta = encodeKeyedChange(change);
+    const { batches, partitions } = this.#batches();
+    const entry = this.#entry(EntryType.keyed, meta);
+    return this.#below(4) === 0 ? { ...entry, batches, partitions } : entry;
   }
 
   #rare(kind: number): AppliedEntry {

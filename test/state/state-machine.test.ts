@@ -16,10 +16,17 @@ import {
   encodeTopicDeleted,
 } from '../../src/state/commands.ts';
 import { EntryType, entryVersion } from '../../src/state/entry-types.ts';
+import { encodeKeyedChange, type KeyedEffect } from '../../src/state/keyed/effects.ts';
 import { type AppliedEntry, StateMachine } from '../../src/state/state-machine.ts';
 import { RandomEntries } from './random-entries.ts';
 
 const topicId = '00112233445566778899aabbccddeeff';
+
+const opened = { kind: 'opened', slot: 1, laneBase: 0, starts: [[0, 0]] } as const;
+const granted = [
+  { kind: 'rangeOpened', lane: 0, memberId: 'm' },
+  { kind: 'granted', lane: 0, runs: [3, 0, 0] },
+] as const;
 
 /** Applies commands one after the other. */
 class Applier {
@@ -48,6 +55,11 @@ class Applier {
     const records = [{ key: null, value: Buffer.from('v'), timestamp: 50 + baseOffset }];
     const batch = buildBatch({ records, baseOffset, ...more }, codecs);
     this.entry(EntryType.batches, encodeBatches(7), { batches: [batch], partitions: [partition] });
+  }
+
+  keyed(groupId: string, effects: readonly KeyedEffect[], more: Partial<AppliedEntry> = {}): void {
+    const meta = encodeKeyedChange({ groupId, topicId, effects, appendedMs: 9 });
+    this.entry(EntryType.keyed, meta, more);
   }
 
   commit(groupId: string, partition: number, offset: number): void {
@@ -203,4 +215,59 @@ test('configurations of a node are kept apart from those of all nodes', () => {
   assert.equal(state.nodeConfigs.get('0')!.get('a'), '2');
   set('0', 'a', null);
   assert.deepEqual([...state.nodeConfigs.keys()], ['10']);
+});
+
+test('an entry of keyed delivery appends its batches and changes the ledger', () => {
+  const applier = new Applier();
+  applier.createTopic();
+  const records = [{ key: null, value: Buffer.from('dead'), timestamp: 50 }];
+  const idempotence = { producerId: 4, producerEpoch: 0, baseSequence: 0 };
+  const batches = [buildBatch({ records, baseOffset: 0, ...idempotence }, codecs)];
+  applier.keyed('g', [opened, ...granted], { batches, partitions: [1] });
+  const { state } = applier;
+  assert.equal(state.topics.partitions.end(1), 1);
+  assert.equal(state.producers.get(1, 4)!.lastMs, 9);
+  assert.equal(state.keyed.get('g', topicId)!.present(0)!.grants.records, 3);
+});
+
+test('dead letters for a topic that is gone are void, what else the entry says is not', () => {
+  const applier = new Applier();
+  applier.createTopic();
+  applier.createTopic('orders.dlq', 'ee'.repeat(16), 2, 1);
+  applier.keyed('g', [opened, ...granted]);
+  applier.entry(EntryType.topicDeleted, encodeTopicDeleted('ee'.repeat(16)));
+  const records = [{ key: null, value: Buffer.from('dead'), timestamp: 50 }];
+  const batches = [buildBatch({ records, baseOffset: 0 }, codecs)];
+  const skipped = { kind: 'skipped', partition: 0, from: 0, to: 1 } as const;
+  applier.keyed('g', [skipped], { batches, partitions: [2] });
+  assert.equal(applier.state.keyed.get('g', topicId)!.finished(0).low, 1);
+});
+
+test('a topic or group that is deleted takes its ledgers along, and none comes after it', () => {
+  const applier = new Applier();
+  const { keyed } = applier.state;
+  applier.createTopic();
+  applier.keyed('g', [opened, ...granted]);
+  applier.keyed('h', [{ ...opened, slot: 2 }]);
+  applier.entry(EntryType.groupDeleted, encodeGroupDeleted('g'));
+  assert.deepEqual([...keyed.groups()], ['h']);
+  assert.equal(keyed.laneBaseMin, 4);
+  applier.entry(EntryType.topicDeleted, encodeTopicDeleted(topicId));
+  applier.keyed('g', [opened, ...granted]);
+  assert.equal(keyed.size, 0);
+  const again = new StateMachine();
+  again.restore(applier.state.image());
+  assert.equal(again.keyed.laneBaseMin, 4);
+});
+
+test('ledgers made in another order give the same image', () => {
+  const images = ['gh', 'hg'].map((order) => {
+    const applier = new Applier();
+    applier.createTopic();
+    for (const groupId of order) {
+      applier.keyed(groupId, [{ ...opened, slot: groupId === 'g' ? 1 : 2 }, ...granted]);
+    }
+    return applier.state.image();
+  });
+  assert.ok(images[0]!.equals(images[1]!));
 });
