@@ -13,6 +13,10 @@ export interface Arm {
   readonly broker: 'keylane' | 'kafka';
   /** Keylane's settings that are not the default. */
   readonly settings?: readonly string[];
+  /** Further flags of `keylane start`. */
+  readonly flags?: readonly string[];
+  /** Further lines of Kafka's server.properties. */
+  readonly properties?: readonly string[];
   /** Preloads loop-delay.mjs. */
   readonly measuresTurns?: boolean;
 }
@@ -99,7 +103,7 @@ export class BrokerProcess {
     if (await isServing(target)) throw new Error(`there is a broker on port ${port} already`);
     const started = performance.now();
     const child =
-      arm.broker === 'kafka' ? startKafka(port, folder) : startKeylane(arm, port, folder);
+      arm.broker === 'kafka' ? startKafka(arm, port, folder) : startKeylane(arm, port, folder);
     alive.set(child, folder);
     let early = '';
     const gather = (text: Buffer): void => {
@@ -157,23 +161,25 @@ export function pause(ms: number): Promise<void> {
 }
 
 /** The flags that Kafka's documentation recommends are start.sh's; the heap is theirs as well. */
-function startKafka(port: number, folder: string): ChildProcess {
+function startKafka(arm: Arm, port: number, folder: string): ChildProcess {
+  const properties = (arm.properties ?? []).join('\n');
   return spawn(project('compat-tests/apache-kafka/start.sh'), [String(port), folder], {
     stdio: ['ignore', 'ignore', 'pipe'],
-    env: { ...process.env, KAFKA_HEAP_OPTS: '-Xms1g -Xmx1g' },
+    env: { ...process.env, KAFKA_HEAP_OPTS: '-Xms1g -Xmx1g', KAFKA_PROPERTIES: properties },
   });
 }
 
 function startKeylane(arm: Arm, port: number, folder: string): ChildProcess {
-  const given = ['group.initial.rebalance.delay.ms=0', 'log.level=warn', ...(arm.settings ?? [])];
-  const settings = given.flatMap((setting) => ['--set', setting]);
+  const own = arm.settings ?? [];
+  const usual = ['group.initial.rebalance.delay.ms=0', 'log.level=warn'];
+  const nameOf = (setting: string): string => setting.split('=', 1)[0]!;
+  // The broker refuses a setting that is given twice.
+  const given = usual.filter((one) => !own.some((other) => nameOf(other) === nameOf(one)));
+  const settings = [...given, ...own].flatMap((setting) => ['--set', setting]);
   const preloaded = `--import=${pathToFileURL(project('bench/loop-delay.mjs'))}`;
-  return spawn(
-    process.execPath,
-    [keylaneScript, 'start', '--listen', `127.0.0.1:${port}`, '--data', folder, ...settings],
-    {
-      stdio: ['ignore', 'ignore', 'pipe'],
-      env: { ...process.env, ...(arm.measuresTurns && { NODE_OPTIONS: preloaded }) },
-    },
-  );
+  const flags = ['--listen', `127.0.0.1:${port}`, '--data', folder, ...(arm.flags ?? [])];
+  return spawn(process.execPath, [keylaneScript, 'start', ...flags, ...settings], {
+    stdio: ['ignore', 'ignore', 'pipe'],
+    env: { ...process.env, ...(arm.measuresTurns && { NODE_OPTIONS: preloaded }) },
+  });
 }

@@ -68,11 +68,15 @@ export function table(bench: Case, rows: readonly Row[]): string {
     row.goal ?? '',
     row.reached === undefined ? '' : row.reached ? 'yes' : 'NO',
   ]);
+  return `### ${bench.name}: ${bench.about}\n\n${markdownTable(head, lines)}`;
+}
+
+export function markdownTable(head: readonly string[], lines: readonly string[][]): string {
   const widths = head.map((_, i) => Math.max(...[head, ...lines].map((line) => line[i]!.length)));
   const text = (line: readonly string[]): string =>
     `| ${line.map((one, i) => one.padEnd(widths[i]!)).join(' | ')} |`;
   const rule = `|${widths.map((width) => '-'.repeat(width + 2)).join('|')}|`;
-  return [`### ${bench.name}: ${bench.about}`, '', text(head), rule, ...lines.map(text)].join('\n');
+  return [text(head), rule, ...lines.map(text)].join('\n');
 }
 
 /** The median, and how far the runs lie apart. */

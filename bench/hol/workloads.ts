@@ -178,7 +178,7 @@ function heavyTail(random: Random, scale: number): Draft[] {
   const meanMs = 50;
   const smallestMs = (meanMs * (shape - 1)) / shape;
   const perSecond = (0.7 * 8 * secondMs) / meanMs;
-  return poisson(random, perSecond, 800 * secondMs * scale).map((atMs) => {
+  return poisson(random, perSecond, 600 * secondMs * scale).map((atMs) => {
     // Cut, so that no single record is longer than the run.
     const serviceMs = Math.min(smallestMs / (1 - random.next()) ** (1 / shape), 10 * secondMs);
     const service = serviceMs < 10 * meanMs ? { serviceMs } : slowly(serviceMs, meanMs);
@@ -210,7 +210,7 @@ function slowKeys(random: Random, scale: number): Draft[] {
   const slowKeysCount = keys / 100;
   const meanMs = 0.01 * 2000 + 0.99 * 5;
   const perSecond = (0.3 * 8 * secondMs) / meanMs;
-  return poisson(random, perSecond, 800 * secondMs * scale).map((atMs) => {
+  return poisson(random, perSecond, 600 * secondMs * scale).map((atMs) => {
     const key = below(random, keys);
     return { atMs, key, ...(key < slowKeysCount ? slowly(2000, 5) : { serviceMs: 5 }) };
   });

@@ -1,0 +1,161 @@
+/**
+ * Head-of-line blocking: Apache Kafka, Keylane in log delivery and Keylane in keyed delivery with the
+ * same clients, beside the ideal: `npm run bench:hol`. See README.md of this folder.
+ */
+import { cpus, platform, totalmem } from 'node:os';
+import { Command, InvalidArgumentError } from 'commander';
+import { useKeylaneScript } from '../broker-process.ts';
+import { type ArmName, armNames, arms } from './arms.ts';
+import { idOf, type Piece, plan, planScales } from './plan.ts';
+import { aboutClients, type ClientName, clientNames } from './programs.ts';
+import { holTable } from './report.ts';
+import { hasResult, storedResults, storeResult } from './results.ts';
+import { expectedMs, type Result, runPiece } from './run.ts';
+import { recipes, type WorkloadName, workloadNames } from './workloads.ts';
+
+interface Options {
+  readonly workload?: readonly WorkloadName[];
+  readonly arm?: readonly ArmName[];
+  readonly client?: readonly ClientName[];
+  readonly seed?: readonly number[];
+  readonly scale?: number;
+  readonly quick?: boolean;
+  readonly resume?: boolean;
+  readonly minutes: number;
+  readonly table?: boolean;
+  readonly json?: boolean;
+  readonly list?: boolean;
+  readonly port: number;
+  readonly keylane?: string;
+}
+
+function namesOf<T extends string>(known: readonly T[]) {
+  return (text: string): T[] =>
+    text.split(',').map((name) => {
+      const found = known.find((one) => one === name);
+      if (found === undefined) throw new InvalidArgumentError(`one of ${known.join(', ')}`);
+      return found;
+    });
+}
+
+function positive(text: string): number {
+  const value = Number(text);
+  if (!(value > 0)) throw new InvalidArgumentError('not a number above 0');
+  return value;
+}
+
+const options = new Command('bench:hol')
+  .option('--workload <names>', 'only these, with commas between', namesOf(workloadNames))
+  .option('--arm <names>', 'only these', namesOf(armNames))
+  .option('--client <names>', 'only these', namesOf(clientNames))
+  .option('--seed <numbers>', 'only these', (text) => text.split(',').map(positive))
+  .option('--scale <factor>', 'only those of this scale', positive)
+  .option('--quick', 'only those with the slow records made quick')
+  .option('--resume', 'leave out what has a result already')
+  .option('--minutes <n>', 'begin nothing that would take longer than this in all', positive, 600)
+  .option('--table', 'run nothing, print the table of the results that there are')
+  .option('--json', 'print the results as JSON instead of the table')
+  .option('--list', 'run nothing, print the plan')
+  .option('--port <n>', 'port of the brokers', positive, 19092)
+  .option('--keylane <script>', 'start this instead of bin/keylane.cjs, to compare builds')
+  .addHelpText('after', helpText())
+  .parse()
+  .opts<Options>();
+if (options.keylane !== undefined) useKeylaneScript(options.keylane);
+
+const pieces = piecesOf(options).filter((one) => options.resume !== true || !hasResult(one));
+if (options.list === true) list(pieces);
+else {
+  if (options.table !== true) await runAll(pieces);
+  print(storedResults());
+}
+
+/** Those of the plan that were asked for, or, if workload, arm and client are named, just these. */
+function piecesOf({ workload, arm, client, seed, scale, quick }: Options): Piece[] {
+  if (workload === undefined || arm === undefined || client === undefined) {
+    return plan().filter(
+      (one) =>
+        (workload?.includes(one.workload) ?? true) &&
+        (arm?.includes(one.arm) ?? true) &&
+        (client?.includes(one.client) ?? true) &&
+        (seed?.includes(one.seed) ?? true) &&
+        (scale === undefined || scale === one.scale) &&
+        (quick !== true || one.quick),
+    );
+  }
+  return workload.flatMap((name) =>
+    client.flatMap((program) =>
+      arm.flatMap((broker) =>
+        (seed ?? [1]).map((number) => ({
+          ...{ workload: name, client: program, arm: broker, seed: number },
+          ...{ scale: scale ?? planScales[name], quick: quick ?? false },
+        })),
+      ),
+    ),
+  );
+}
+
+async function runAll(wanted: readonly Piece[]): Promise<void> {
+  const endMs = performance.now() + options.minutes * 60_000;
+  for (const [index, one] of wanted.entries()) {
+    if (performance.now() + expectedMs(one) > endMs) {
+      say(`${wanted.length - index} more would take too long; --resume goes on`);
+      return;
+    }
+    say(`${idOf(one)} (${index + 1} of ${wanted.length})`);
+    try {
+      const result = await runPiece(one, options.port);
+      storeResult(result);
+      say(summary(result));
+    } catch (error) {
+      // The others are worth their minutes all the same.
+      console.error(`${idOf(one)} failed:`, error);
+      process.exitCode = 1;
+    }
+  }
+}
+
+function summary({ figures, isFinished, producerLateMs }: Result): string {
+  const { bystanderWaitMs, idealBystanderWaitMs, endMs, lost, duplicates } = figures;
+  const texts = [
+    `p99 ${bystanderWaitMs.p99.toFixed(1)} ms (ideal ${idealBystanderWaitMs.p99.toFixed(1)})`,
+    `end ${(endMs / 1000).toFixed(1)} s`,
+    `order violations ${figures.orderViolations}`,
+    `in flight ${figures.keyInFlightMax}, twice ${duplicates}, lost ${lost}`,
+    `producer late by ${producerLateMs.toFixed(0)} ms`,
+    ...(isFinished ? [] : ['NOT FINISHED']),
+  ];
+  return `  ${texts.join('; ')}`;
+}
+
+function list(wanted: readonly Piece[]): void {
+  let minutes = 0;
+  for (const one of wanted) {
+    const ms = expectedMs(one);
+    minutes += ms / 60_000;
+    console.log(`${idOf(one).padEnd(40)} ${(ms / 1000).toFixed(0).padStart(4)} s`);
+  }
+  console.log(`${wanted.length} runs, ${minutes.toFixed(0)} minutes`);
+}
+
+function print(results: readonly Result[]): void {
+  const machine =
+    `${cpus()[0]?.model ?? 'unknown'} × ${cpus().length}, ` +
+    `${Math.round(totalmem() / 1e9)} GB, ${platform()}, Node ${process.versions.node}`;
+  if (options.json === true) console.log(JSON.stringify({ machine, results }, undefined, 2));
+  else console.log(`${machine}\n\n${holTable(results)}`);
+}
+
+function helpText(): string {
+  const workloads = workloadNames.map(
+    (name) => `  ${name}: ${recipes[name].about} (the scale shortens ${recipes[name].scales})`,
+  );
+  const brokers = armNames.map((name) => `  ${name}: ${arms[name].about}`);
+  const clients = clientNames.map((name) => `  ${name}: ${aboutClients[name]}`);
+  return ['\nWorkloads:', ...workloads, 'Arms:', ...brokers, 'Clients:', ...clients].join('\n');
+}
+
+/** Progress goes to standard error: standard output is the result. */
+function say(text: string): void {
+  process.stderr.write(`${new Date().toISOString().slice(11, 19)} ${text}\n`);
+}
