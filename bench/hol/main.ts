@@ -1,6 +1,6 @@
 /**
- * Head-of-line blocking: Apache Kafka, Keylane in log delivery and Keylane in keyed delivery with the
- * same clients, beside the ideal: `npm run bench:hol`. See README.md of this folder.
+ * Head-of-line blocking: Apache Kafka, Keylane in log delivery and Keylane in keyed delivery with
+ * the same clients, beside the ideal: `npm run bench:hol`. See README.md of this folder.
  */
 import { cpus, platform, totalmem } from 'node:os';
 import { Command, InvalidArgumentError } from 'commander';
@@ -115,14 +115,14 @@ async function runAll(wanted: readonly Piece[]): Promise<void> {
   }
 }
 
-function summary({ figures, isFinished, producerLateMs }: Result): string {
+function summary({ figures, isFinished, producerLate }: Result): string {
   const { bystanderWaitMs, idealBystanderWaitMs, endMs, lost, duplicates } = figures;
   const texts = [
     `p99 ${bystanderWaitMs.p99.toFixed(1)} ms (ideal ${idealBystanderWaitMs.p99.toFixed(1)})`,
     `end ${(endMs / 1000).toFixed(1)} s`,
     `order violations ${figures.orderViolations}`,
     `in flight ${figures.keyInFlightMax}, twice ${duplicates}, lost ${lost}`,
-    `producer late by ${producerLateMs.toFixed(0)} ms`,
+    `producer late by ${producerLate.p99Ms} ms (p99), ${producerLate.maxMs} at most`,
     ...(isFinished ? [] : ['NOT FINISHED']),
   ];
   return `  ${texts.join('; ')}`;

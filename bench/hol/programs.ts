@@ -137,18 +137,24 @@ export class Consumers {
   }
 }
 
+/** By how much sends missed the intended times of their records. It is part of every wait. */
+export interface Lateness {
+  readonly p99Ms: number;
+  readonly maxMs: number;
+}
+
 /** The producer is the same for all clients. */
 export class Producer {
   readonly #program: Program;
   #isReady = false;
-  #sent: { readonly records: number; readonly lateMs: number } | undefined;
+  #late: Lateness | undefined;
 
   constructor(address: string, topic: string) {
     const command = [...kafkajs('producer.mjs'), address, topic];
     this.#program = new Program(command, (line) => {
       this.#isReady ||= line === 'ready';
-      const sent = /^sent (\d+) ([\d.]+)$/.exec(line);
-      if (sent !== null) this.#sent = { records: Number(sent[1]), lateMs: Number(sent[2]) };
+      const sent = /^sent \d+ ([\d.]+) ([\d.]+)$/.exec(line);
+      if (sent !== null) this.#late = { p99Ms: Number(sent[1]), maxMs: Number(sent[2]) };
     });
   }
 
@@ -157,14 +163,17 @@ export class Producer {
     throw new Error(`the producer did not connect: ${this.#program.errors}`);
   }
 
-  /** Sends the records of a file and answers by how much the latest send missed its time. */
-  async send(file: string, startUs: number, msMax: number): Promise<number> {
-    this.#sent = undefined;
+  /** Sends the records of a file, each at its time after the start. */
+  async send(file: string, startUs: number, msMax: number): Promise<Lateness> {
+    let late: Lateness | undefined;
+    this.#late = undefined;
     this.#program.say(`send ${file} ${startUs}`);
-    await this.#program.until(() => this.#sent !== undefined, msMax);
-    if (this.#sent === undefined) throw new Error(`records not sent: ${this.#program.errors}`);
-    // TypeScript does not see that another function has set it.
-    return (this.#sent as { lateMs: number }).lateMs;
+    await this.#program.until(() => {
+      late = this.#late;
+      return late !== undefined;
+    }, msMax);
+    if (late === undefined) throw new Error(`records not sent: ${this.#program.errors}`);
+    return late;
   }
 
   stop(): Promise<void> {

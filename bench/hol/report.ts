@@ -47,8 +47,8 @@ export function judgementOf(result: Result, results: readonly Result[]): Judgeme
 }
 
 /**
- * The promise holds for clients that commit what they have handled, and for those that handle records
- * in their poll loop where the broker is told so. The others are only never worse than on Kafka.
+ * The promise holds for clients that commit what they have handled, and for those that handle
+ * records in their poll loop where the broker is told so. The others are never worse than on Kafka.
  */
 function isPromised({ client, arm }: Piece): boolean {
   return client === 'kafkajs' || client === 'java-manual' || arm === 'keyed-poll';

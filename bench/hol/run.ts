@@ -7,7 +7,7 @@ import { createTopics } from '../raw-client.ts';
 import { arms, isKeyed, partitionsOf, topic } from './arms.ts';
 import { idealSchedule, partitionSchedule } from './model.ts';
 import { type Piece, workloadOf } from './plan.ts';
-import { Consumers, Producer } from './programs.ts';
+import { Consumers, type Lateness, Producer } from './programs.ts';
 import { type Delivery, type Figures, judge } from './verdict.ts';
 import type { Workload } from './workloads.ts';
 
@@ -20,8 +20,7 @@ export interface Result {
   /** False if records were still missing when the time was over: figures are of those that came. */
   readonly isFinished: boolean;
   readonly figures: Figures;
-  /** By how much the latest send missed its intended time. It is part of every wait. */
-  readonly producerLateMs: number;
+  readonly producerLate: Lateness;
   readonly brokerCpuSeconds: number;
   readonly brokerResidentMb: number;
   /** Of the machine, before and after: whether others disturbed the run. */
@@ -84,7 +83,7 @@ export function expectedMs(piece: Piece): number {
   return modelMs(piece, workloadOf(piece)) + overheadMs;
 }
 
-type Driven = Pick<Result, 'isFinished' | 'figures' | 'producerLateMs' | 'clientErrors'>;
+type Driven = Pick<Result, 'isFinished' | 'figures' | 'producerLate' | 'clientErrors'>;
 
 async function drive(
   piece: Piece,
@@ -113,7 +112,7 @@ async function drive(
     }
     const startUs = nowUs() + startDelayUs;
     const endUs = startUs + (patience * modelMs(piece, workload) + slackMs) * 1000;
-    const producerLateMs = await producer.send(records, startUs, (endUs - nowUs()) / 1000);
+    const producerLate = await producer.send(records, startUs, (endUs - nowUs()) / 1000);
     let isFinished = false;
     // Repetitions count as handled too, so the events have to tell whether all are there.
     for (let more = 0; !isFinished && nowUs() < endUs; ) {
@@ -127,7 +126,7 @@ async function drive(
     await consumers.stop();
     isStopped = true;
     const figures = judge(workload, readEvents(events, startUs, arrivals.length));
-    return { isFinished, figures, producerLateMs, clientErrors: consumers.errors };
+    return { isFinished, figures, producerLate, clientErrors: consumers.errors };
   } finally {
     await Promise.all([producer.stop(), isStopped ? undefined : consumers.stop()]);
   }

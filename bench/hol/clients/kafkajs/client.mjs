@@ -1,13 +1,14 @@
 /** What producer and consumers share. */
-import { Kafka } from 'kafkajs';
+import { Kafka, logLevel } from 'kafkajs';
 
 // kafkajs warns on standard output about the default partitioner of version 2 unless told not to.
 process.env.KAFKAJS_NO_PARTITIONER_WARNING = '1';
 
-/** Standard output is the harness's, so what kafkajs has to say goes to standard error. */
+/** Standard output is the harness's, so warnings and errors go to standard error. */
 const logCreator =
   () =>
-  ({ namespace, label, log }) => {
+  ({ level, namespace, label, log }) => {
+    if (level > logLevel.WARN) return;
     console.error(`${label} ${namespace} ${log.message} ${log.error ?? ''}`);
   };
 
