@@ -33,6 +33,12 @@ export const listOffsets = defineHandler({
 /** What one turn of the event loop answers, in offsets that are known; a search is like many. */
 const turnWorkMax = 1024;
 const searchWork = 64;
+/** Names of partitions that one turn looks through. */
+const countedPerTurn = 10_000;
+
+function nextTurn({ clock }: Broker): Promise<void> {
+  return new Promise((resolve) => clock.soon(resolve));
+}
 
 /**
  * One partition after the other: each may read a batch, and a request may name very many. Nothing
@@ -42,7 +48,7 @@ async function findAll(
   request: ListOffsetsRequest,
   { broker, apiVersion, onClosed }: RequestContext,
 ): Promise<ListOffsetsResponseInput['topics'] | undefined> {
-  const repeated = repeatedPartitions(request);
+  const repeated = await repeatedPartitions(request, broker);
   let isGone = false;
   const forgetClose = onClosed(() => {
     isGone = true;
@@ -55,7 +61,7 @@ async function findAll(
       const { partitionIndex, timestamp } = partition;
       work += timestamp >= 0 || timestamp === Special.maxTimestamp ? searchWork : 1;
       if (work > turnWorkMax) {
-        await new Promise<void>((resolve) => broker.clock.soon(resolve));
+        await nextTurn(broker);
         work = 0;
       }
       if (isGone) return undefined;
@@ -76,11 +82,16 @@ async function findAll(
  * As in Kafka a partition that is named twice is refused (ListOffsetsRequest.duplicatePartitions).
  * So a request has no more to search than there are partitions.
  */
-function repeatedPartitions({ topics }: ListOffsetsRequest): PartitionSet {
+async function repeatedPartitions(
+  { topics }: ListOffsetsRequest,
+  broker: Broker,
+): Promise<PartitionSet> {
   const seen = new PartitionSet();
   const repeated = new PartitionSet();
+  let count = 0;
   for (const { name, partitions } of topics) {
     for (const { partitionIndex } of partitions) {
+      if (++count % countedPerTurn === 0) await nextTurn(broker);
       if (!seen.add(name, partitionIndex)) repeated.add(name, partitionIndex);
     }
   }

@@ -5,6 +5,7 @@ import {
   metadataRequest,
   metadataResponse,
 } from '../protocol/schema/03-metadata.ts';
+import { type LazyInput, lazyMap } from '../protocol/slices.ts';
 import { ZERO_UUID } from '../protocol/uuid.ts';
 import type { Topic } from '../state/topics.ts';
 import { partitionsPerRequestMax } from './19-create-topics.ts';
@@ -14,19 +15,26 @@ import { defineHandler, type RequestContext } from './handler.ts';
 import { allClusterOperations, allTopicOperations } from './operations.ts';
 import { topicNameError } from './topic-names.ts';
 
-type TopicResponse = MetadataResponseInput['topics'][number];
+type TopicResponse = LazyInput<MetadataResponseInput['topics'][number]>;
+type PartitionResponse = MetadataResponseInput['topics'][number]['partitions'][number];
 type Requested = NonNullable<MetadataRequest['topics']>[number];
+
+/** Topics with more partitions are written over several turns. */
+const wholePartitionsMax = 1000;
 
 export const metadata = defineHandler({
   request: metadataRequest,
   response: metadataResponse,
   versions: [0, 13],
-  handle(request, context, answer) {
+  handle(request, context, _answer, answerInSlices) {
     const { broker, apiVersion } = context;
     const wantsAll = request.topics === null || (apiVersion === 0 && request.topics.length === 0);
     if (wantsAll) {
-      const all = [...broker.topics.all()].map((topic) => describe(topic, broker));
-      answer(response(all, request, context));
+      const all = [...broker.topics.all()];
+      // One that is deleted before its turn comes is as if it had been deleted before.
+      const describeIfThere = (topic: Topic) =>
+        broker.topics.byId(topic.id) === undefined ? undefined : describe(topic, broker);
+      answerInSlices(response(all, describeIfThere, request, context));
       return;
     }
     const topics = distinctBy(request.topics!, ({ name, topicId }) => `${topicId} ${name ?? ''}`);
@@ -35,8 +43,8 @@ export const metadata = defineHandler({
       broker.settings['auto.create.topics.enable'];
     const missing = mayCreate ? topics.filter((topic) => isMissing(topic, broker)) : [];
     const answerNow = () => {
-      const found = topics.map((topic) => lookUp(topic, context));
-      answer(response(found, request, context));
+      const lookUpOne = (topic: Requested) => lookUp(topic, context);
+      answerInSlices(response(topics, lookUpOne, request, context));
     };
     if (missing.length === 0) answerNow();
     else {
@@ -92,39 +100,52 @@ function unknown(errorCode: ErrorCode, name: string | null, topicId: string): To
   return { errorCode, name, topicId, partitions: [] };
 }
 
+const noNodes: readonly number[] = [];
+
 /** All partitions are led by this node and have their only replica here. */
 function describe(topic: Topic, broker: Broker): TopicResponse {
   const { nodeId } = broker;
   const { leaderEpoch } = broker.replica;
+  const { partitions } = topic;
   const replicaNodes = [nodeId];
+  const describePartition = (_: number, partitionIndex: number): PartitionResponse => ({
+    errorCode: ErrorCode.NONE,
+    partitionIndex,
+    leaderId: nodeId,
+    leaderEpoch,
+    replicaNodes,
+    isrNodes: replicaNodes,
+    offlineReplicas: noNodes,
+  });
   return {
     errorCode: ErrorCode.NONE,
     name: topic.name,
     topicId: topic.id,
-    partitions: topic.partitions.map((_, partitionIndex) => ({
-      errorCode: ErrorCode.NONE,
-      partitionIndex,
-      leaderId: nodeId,
-      leaderEpoch,
-      replicaNodes,
-      isrNodes: replicaNodes,
-      offlineReplicas: [],
-    })),
+    partitions:
+      partitions.length <= wholePartitionsMax
+        ? partitions.map(describePartition)
+        : lazyMap(partitions, describePartition),
   };
 }
 
-function response(
-  topics: TopicResponse[],
+function response<T>(
+  topics: readonly T[],
+  describeTopic: (topic: T) => TopicResponse | undefined,
   request: MetadataRequest,
   context: RequestContext,
-): MetadataResponseInput {
+): LazyInput<MetadataResponseInput> {
   const { broker, client } = context;
   const { host, port } = broker.endpointFor(client);
+  const hasOperations = request.includeTopicAuthorizedOperations;
+  const describeOne = (topic: T): TopicResponse | undefined => {
+    const described = describeTopic(topic);
+    return described !== undefined && hasOperations ? withOperations(described) : described;
+  };
   return {
     brokers: [{ nodeId: broker.nodeId, host, port }],
     clusterId: broker.replica.state.clusterId,
     controllerId: broker.nodeId,
-    topics: request.includeTopicAuthorizedOperations ? topics.map(withOperations) : topics,
+    topics: lazyMap(topics, describeOne),
     ...(request.includeClusterAuthorizedOperations && {
       clusterAuthorizedOperations: allClusterOperations,
     }),

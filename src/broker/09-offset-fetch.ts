@@ -5,6 +5,7 @@ import {
   offsetFetchRequest,
   offsetFetchResponse,
 } from '../protocol/schema/09-offset-fetch.ts';
+import { Lazy, type LazyInput, lazyMap } from '../protocol/slices.ts';
 import { ZERO_UUID } from '../protocol/uuid.ts';
 import type { CommittedOffset } from '../state/commands.ts';
 import type { Topic } from '../state/topics.ts';
@@ -13,12 +14,16 @@ import { defineHandler } from './handler.ts';
 
 type RequestGroup = OffsetFetchRequest['groups'][number];
 type ResponseGroup = NonNullable<OffsetFetchResponseInput['groups']>[number];
-type ResponseTopic = ResponseGroup['topics'][number];
-type ResponsePartition = ResponseTopic['partitions'][number];
+type ResponseTopic = LazyInput<ResponseGroup['topics'][number]>;
+type ResponsePartition = ResponseGroup['topics'][number]['partitions'][number];
 
 /** From this version on several groups are asked for at once (KIP-709). */
 const batchedFrom = 8;
 const topicIdsFrom = 10;
+/** Lists that are longer are written over several turns. */
+const wholePartitionsMax = 1000;
+/** How many offsets of a group are gone through in one turn. */
+const offsetsPerTurn = 20_000;
 
 /**
  * What is not committed, or names no topic, group or partition that there is, is answered as "no
@@ -29,20 +34,19 @@ export const offsetFetch = defineHandler({
   request: offsetFetchRequest,
   response: offsetFetchResponse,
   versions: [0, 10],
-  handle(request, context, answer) {
+  handle(request, context, _answer, answerInSlices) {
     const { broker, apiVersion } = context;
     const answerNow = () => {
       if (apiVersion >= batchedFrom) {
-        const groups = withoutRepeats(request.groups).map((group) =>
-          fetchGroup(broker, apiVersion, group),
-        );
-        answer({ groups });
+        const groups = withoutRepeats(request.groups);
+        const fetchOne = (group: RequestGroup) => fetchGroup(broker, apiVersion, group);
+        answerInSlices({ groups: lazyMap(groups, fetchOne) });
         return;
       }
       const topics = request.topics?.map((topic) => ({ ...topic, topicId: ZERO_UUID })) ?? null;
       const { groupId } = request;
       const group = { groupId, memberId: null, memberEpoch: -1, topics };
-      answer({ topics: fetchGroup(broker, apiVersion, group).topics.map(named) });
+      answerInSlices({ topics: fetchTopics(broker, apiVersion, group, named) });
     };
     const groupIds = apiVersion >= batchedFrom ? request.groups : [request];
     const isUnstable = groupIds.some(({ groupId }) => broker.offsets.isCommitting(groupId));
@@ -69,34 +73,66 @@ function named(topic: ResponseTopic) {
   return { ...topic, name: topic.name ?? '' };
 }
 
-function fetchGroup(broker: Broker, apiVersion: number, group: RequestGroup): ResponseGroup {
-  const { groupId } = group;
+function fetchGroup(
+  broker: Broker,
+  apiVersion: number,
+  group: RequestGroup,
+): LazyInput<ResponseGroup> {
+  const same = (topic: ResponseTopic) => topic;
+  return { groupId: group.groupId, topics: fetchTopics(broker, apiVersion, group, same) };
+}
+
+/** The topics of a group, each in the form that the version wants. */
+function fetchTopics<T>(
+  broker: Broker,
+  apiVersion: number,
+  { groupId, topics }: RequestGroup,
+  form: (topic: ResponseTopic) => T,
+): Lazy<T> {
   const offsets = broker.replica.state.offsets.of(groupId);
-  if (group.topics === null) return { groupId, topics: offsets ? all(broker, offsets) : [] };
+  if (topics === null) return new Lazy(offsets ? all(broker, offsets, form) : []);
   const byId = apiVersion >= topicIdsFrom;
-  const topics = group.topics.map(({ name, topicId, partitionIndexes }): ResponseTopic => {
+  return lazyMap(topics, ({ name, topicId, partitionIndexes }) => {
     const topic = byId ? broker.topics.byId(topicId) : broker.topics.byName(name);
-    const partitions = partitionIndexes.map((index) => {
+    const fetchOne = (index: number): ResponsePartition => {
       if (topic === undefined && byId) return absent(index, ErrorCode.UNKNOWN_TOPIC_ID);
       const offset = committed(topic, index, offsets);
       return offset === undefined ? absent(index) : present(index, offset);
-    });
-    return { name, topicId, partitions };
+    };
+    return form({ name, topicId, partitions: listOf(partitionIndexes, fetchOne) });
   });
-  return { groupId, topics };
 }
 
-/** Every offset of the group, by topic. */
-function all(broker: Broker, offsets: ReadonlyMap<number, CommittedOffset>): ResponseTopic[] {
+/** Every offset of the group, by topic. Of very many only those of one turn are of one moment. */
+function* all<T>(
+  broker: Broker,
+  offsets: ReadonlyMap<number, CommittedOffset>,
+  form: (topic: ResponseTopic) => T,
+): Generator<T | undefined, void> {
   const { partitions } = broker.replica.state.topics;
-  const byTopic = new Map<Topic, ResponsePartition[]>();
+  const byTopic = new Map<Topic, [index: number, offset: CommittedOffset][]>();
+  let count = 0;
   for (const [partition, offset] of offsets) {
-    const topic = partitions.topic(partition)!;
-    const found = byTopic.get(topic) ?? [];
-    byTopic.set(topic, found);
-    found.push(present(partitions.index(partition), offset));
+    const topic = partitions.topic(partition);
+    // The group may be deleted meanwhile, and then the topic.
+    if (topic === undefined) continue;
+    const found = byTopic.get(topic);
+    const one: [number, CommittedOffset] = [partitions.index(partition), offset];
+    if (found === undefined) byTopic.set(topic, [one]);
+    else found.push(one);
+    if (++count % offsetsPerTurn === 0) yield undefined;
   }
-  return [...byTopic].map(([{ name, id }, found]) => ({ name, topicId: id, partitions: found }));
+  for (const [{ name, id }, found] of byTopic) {
+    const list = listOf(found, ([index, offset]) => present(index, offset));
+    yield form({ name, topicId: id, partitions: list });
+  }
+}
+
+function listOf<T>(
+  items: readonly T[],
+  make: (item: T) => ResponsePartition,
+): ResponsePartition[] | Lazy<ResponsePartition> {
+  return items.length <= wholePartitionsMax ? items.map(make) : lazyMap(items, make);
 }
 
 function committed(

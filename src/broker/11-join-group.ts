@@ -12,6 +12,7 @@ export const joinGroup = defineHandler({
   versions: [0, 9],
   handle(request, { broker, client, clientId, apiVersion }, answer) {
     const join = { ...request, apiVersion, clientId, clientHost: clientHost(client) };
-    broker.groups.run((coordinator, now) => coordinator.joinGroup(join, now, answer));
+    const respond = broker.groups.paced(answer);
+    broker.groups.run((coordinator, now) => coordinator.joinGroup(join, now, respond));
   },
 });

@@ -7,8 +7,9 @@ export const syncGroup = defineHandler({
   response: syncGroupResponse,
   versions: [0, 5],
   handle(request, { broker, apiVersion }, answer) {
+    const respond = broker.groups.paced(answer);
     broker.groups.run((coordinator, now) =>
-      coordinator.syncGroup({ ...request, apiVersion }, now, answer),
+      coordinator.syncGroup({ ...request, apiVersion }, now, respond),
     );
   },
 });

@@ -3,6 +3,7 @@ import {
   describeGroupsRequest,
   describeGroupsResponse,
 } from '../protocol/schema/15-describe-groups.ts';
+import { lazyMap } from '../protocol/slices.ts';
 import { distinctBy } from './distinct.ts';
 import { defineHandler } from './handler.ts';
 
@@ -19,15 +20,15 @@ export const describeGroups = defineHandler({
   request: describeGroupsRequest,
   response: describeGroupsResponse,
   versions: [0, 6],
-  handle(request, { broker, apiVersion }, answer) {
-    const groups = broker.groups.run((coordinator) =>
-      distinctBy(request.groups, (groupId) => groupId).map((groupId) => {
-        const described = coordinator.describe(groupId, apiVersion);
-        const isAsked =
-          request.includeAuthorizedOperations && described.errorCode === ErrorCode.NONE;
-        return { ...described, authorizedOperations: isAsked ? allOperations : notAsked };
-      }),
-    );
-    answer({ groups });
+  handle(request, { broker, apiVersion }, _answer, answerInSlices) {
+    const describe = (groupId: string) => {
+      const described = broker.groups.run((coordinator) =>
+        coordinator.describe(groupId, apiVersion),
+      );
+      const isAsked = request.includeAuthorizedOperations && described.errorCode === ErrorCode.NONE;
+      return { ...described, authorizedOperations: isAsked ? allOperations : notAsked };
+    };
+    const groupIds = distinctBy(request.groups, (groupId) => groupId);
+    answerInSlices({ groups: lazyMap(groupIds, describe) });
   },
 });

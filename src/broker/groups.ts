@@ -7,6 +7,7 @@ import { decodeGroupImage, encodeGroupImage, type GroupImage } from '../groups/g
 import { encodeGroupDeleted, encodeGroupStored } from '../state/commands.ts';
 import { EntryType } from '../state/entry-types.ts';
 import type { Broker } from './broker.ts';
+import { PacedAnswers } from './paced-answers.ts';
 
 /** Timers are looked at no more often than this. */
 const timerMsMin = 1;
@@ -19,12 +20,14 @@ const timerMsMax = 60_000;
 export class Groups {
   readonly #broker: Broker;
   readonly #coordinator: ClassicCoordinator;
+  readonly #answers: PacedAnswers;
   #cancelTimer: (() => void) | undefined;
   #timerMs = Number.POSITIVE_INFINITY;
   #unloaded = false;
 
   constructor(broker: Broker) {
     this.#broker = broker;
+    this.#answers = new PacedAnswers(broker.clock);
     this.#coordinator = new ClassicCoordinator(optionsFrom(broker.staticSettings), {
       uuid: () => uuid(broker.random.bytes(16)),
       persist: (groupId, image, done) => this.#persist(groupId, image, done),
@@ -42,6 +45,11 @@ export class Groups {
     const result = ask(this.#coordinator, this.now());
     this.#setTimer();
     return result;
+  }
+
+  /** For answers that may become due together with those of a whole group. */
+  paced<T>(answer: (response: T) => void): (response: T) => void {
+    return this.#answers.paced(answer);
   }
 
   /** The broker stops: parked members are told to look for another coordinator. */

@@ -4,6 +4,7 @@ import { EncodeError } from '../protocol/codec-error.ts';
 import type { ApiTable } from '../protocol/frame.ts';
 import { encodeResponse } from '../protocol/frame.ts';
 import type { Input, Output } from '../protocol/schema-types.ts';
+import { encodeInSlices, type LazyInput } from '../protocol/slices.ts';
 import type { Broker } from './broker.ts';
 import type { ProduceQueue } from './produce-queue.ts';
 
@@ -27,6 +28,8 @@ export interface RequestContext {
   readonly produces: ProduceQueue;
   /** Calls back if the connection goes before the answer; answers a function that takes it back. */
   onClosed(callback: () => void): () => void;
+  /** For errors that nobody foresaw, where they cannot be thrown to who called the handler. */
+  fail(error: unknown): void;
   /** Ends the connection: how a client without answers (acks=0) learns of an error. */
   disconnect(): void;
 }
@@ -52,13 +55,21 @@ export type Answer<R extends ApiTable> = (
   afterWritten?: (whole: boolean) => void,
 ) => void;
 
+/** Answers once, over as many turns of the event loop as the lazy lists in it take. */
+export type AnswerInSlices<R extends ApiTable> = (response: LazyInput<Input<R>>) => void;
+
 export interface HandlerDefinition<Q extends ApiTable, R extends ApiTable> {
   readonly request: Q;
   readonly response: R;
   readonly versions: VersionRange;
   readonly advertisedMin?: number;
   /** Answers once, now or later; never (with `context.reply.send(null)`) where no answer is due. */
-  readonly handle: (request: Output<Q>, context: RequestContext, answer: Answer<R>) => void;
+  readonly handle: (
+    request: Output<Q>,
+    context: RequestContext,
+    answer: Answer<R>,
+    answerInSlices: AnswerInSlices<R>,
+  ) => void;
 }
 
 /**
@@ -79,30 +90,63 @@ export function defineHandler<Q extends ApiTable, R extends ApiTable>(
     serve(frame, bodyStart, correlationId, context) {
       const { apiVersion, reply } = context;
       const decoded = decode(request, apiVersion, frame, bodyStart, frame.length, asKafka);
-      handle(decoded, context, (value, afterWritten) => {
-        const pieces = encodeOrExplain(response, context, correlationId, value);
-        if (pieces === undefined) context.disconnect();
-        else reply.send(pieces, afterWritten);
+      const answer: Answer<R> = (value, afterWritten) => {
+        const encode = () => encodeResponse(response, apiVersion, correlationId, value);
+        const pieces = orExplain(response, context, encode);
+        if (pieces !== undefined) reply.send(pieces, afterWritten);
+      };
+      handle(decoded, context, answer, (value) => {
+        const slices = encodeInSlices(response, apiVersion, correlationId, value);
+        // What is long is made only when the answers before it are on their way.
+        reply.onTurn(() => runSlices(response, context, slices));
       });
     },
   };
+}
+
+/** A slice in each turn, the first one now, until the answer is whole or nobody waits for it. */
+function runSlices(
+  table: ApiTable,
+  context: RequestContext,
+  slices: Generator<undefined, Buffer[]>,
+): void {
+  const { broker, reply } = context;
+  let isOver = false;
+  const forgetClose = context.onClosed(() => {
+    isOver = true;
+  });
+  const run = (): void => {
+    if (isOver) return;
+    try {
+      const next = orExplain(table, context, () => slices.next());
+      if (next !== undefined && next.done !== true) {
+        broker.clock.soon(run);
+        return;
+      }
+      if (next !== undefined) reply.send(next.value);
+    } catch (error) {
+      context.fail(error);
+    }
+    forgetClose();
+  };
+  run();
 }
 
 /**
  * An answer that its version cannot carry is a bug of this broker, which costs the client its
  * connection and nobody else anything.
  */
-function encodeOrExplain<R extends ApiTable>(
-  table: R,
-  { apiVersion, broker }: RequestContext,
-  correlationId: number,
-  value: Input<R>,
-): Buffer[] | undefined {
+function orExplain<T>(
+  table: ApiTable,
+  { apiVersion, broker, disconnect }: RequestContext,
+  encode: () => T,
+): T | undefined {
   try {
-    return encodeResponse(table, apiVersion, correlationId, value);
+    return encode();
   } catch (error) {
     if (!(error instanceof EncodeError)) throw error;
     broker.log.error({ err: error, api: table.name, apiVersion }, 'an answer cannot be encoded');
+    disconnect();
     return undefined;
   }
 }

@@ -32,8 +32,7 @@ export class BrokerSession implements Session {
       localPort: connection.localPort,
     };
     this.#produces = broker.produceQueues.open((error) => {
-      if (isOurs(error)) broker.fatal(error);
-      else this.#onUnforeseen(error, { apiKey: ApiKey.Produce });
+      this.#fail(error, { apiKey: ApiKey.Produce });
     });
   }
 
@@ -63,6 +62,7 @@ export class BrokerSession implements Session {
         onClosed.add(callback);
         return () => onClosed.delete(callback);
       },
+      fail: (error) => this.#fail(error, { apiKey, apiVersion }),
       disconnect: () => connection.close('denied'),
     };
     this.#serve(handler, frame, head.bodyStart, correlationId, context);
@@ -85,6 +85,11 @@ export class BrokerSession implements Session {
       if (isOurs(error) || error instanceof DecodeError) throw error;
       this.#onUnforeseen(error, { apiKey: handler.apiKey, apiVersion: context.apiVersion });
     }
+  }
+
+  #fail(error: unknown, request: { apiKey: number; apiVersion?: number }): void {
+    if (isOurs(error)) this.#broker.fatal(error);
+    else this.#onUnforeseen(error, request);
   }
 
   #onUnforeseen(error: unknown, request: { apiKey: number; apiVersion?: number }): void {

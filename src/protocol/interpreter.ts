@@ -117,7 +117,7 @@ function writeStruct(fields: Fields, value: Struct, dialect: Dialect, writer: Wr
   if (dialect.flexible) writeTagged(fields, value, dialect, writer);
 }
 
-function writeTagged(fields: Fields, value: Struct, dialect: Dialect, writer: Writer): void {
+export function writeTagged(fields: Fields, value: Struct, dialect: Dialect, writer: Writer): void {
   const present = taggedFields(fields, dialect).filter(
     ([name, field]) => !isDefault(field, value[name]),
   );
@@ -129,7 +129,7 @@ function writeTagged(fields: Fields, value: Struct, dialect: Dialect, writer: Wr
   }
 }
 
-function writeField(
+export function writeField(
   name: string,
   field: Field,
   given: unknown,

@@ -33,6 +33,11 @@ export class Writer {
     }
   }
 
+  /** Bytes written since the last reset, without those of records. */
+  get length(): number {
+    return this.position;
+  }
+
   /** Everything written since the last reset, in order. Ends the message. */
   finish(): Buffer[] {
     const head = Buffer.allocUnsafe(this.position);

@@ -104,8 +104,10 @@ export class ClassicCoordinator {
     return describeGroup(this.#context.groups.get(groupId), groupId, apiVersion);
   }
 
-  list(filter: ListGroupsFilter): ListedGroup[] {
-    return listGroups(this.#context.groups.values(), filter);
+  /** To be gone through in several turns if there are many: undefined is a pause. */
+  list(filter: ListGroupsFilter): Iterable<ListedGroup | undefined> {
+    const { groups } = this.#context;
+    return listGroups([...groups.values()], filter, (group) => groups.get(group.groupId) === group);
   }
 
   has(groupId: string): boolean {

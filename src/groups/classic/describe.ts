@@ -47,22 +47,30 @@ function describeUnknown(groupId: string, apiVersion: number): DescribedGroup {
   };
 }
 
-export function listGroups(
-  groups: Iterable<ClassicGroup>,
+/** Where nothing was listed for so many groups the caller may want to pause. */
+const groupsPerStep = 1000;
+
+/**
+ * The groups that there are now, each as it is when its turn comes, and without those that are gone
+ * by then. Undefined is a pause. Groups are looked up by `isThere`.
+ */
+export function* listGroups(
+  groups: readonly ClassicGroup[],
   filter: ListGroupsFilter,
-): ListedGroup[] {
+  isThere: (group: ClassicGroup) => boolean,
+): Generator<ListedGroup | undefined, void> {
   const states = new Set(filter.states.map((name) => name.trim().toLowerCase()));
   const types = new Set(filter.types.map((name) => name.trim().toLowerCase()));
-  if (types.size > 0 && !types.has('classic')) return [];
-  const listed: ListedGroup[] = [];
-  for (const { groupId, state, protocolType } of groups) {
-    if (states.size > 0 && !states.has(state.toLowerCase())) continue;
-    listed.push({
+  if (types.size > 0 && !types.has('classic')) return;
+  for (const [index, group] of groups.entries()) {
+    if (index % groupsPerStep === groupsPerStep - 1) yield undefined;
+    const { groupId, state, protocolType } = group;
+    if (!isThere(group) || (states.size > 0 && !states.has(state.toLowerCase()))) continue;
+    yield {
       groupId,
       protocolType: protocolType ?? '',
       groupState: state,
       groupType: 'classic',
-    });
+    };
   }
-  return listed;
 }

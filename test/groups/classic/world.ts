@@ -318,6 +318,7 @@ export class World {
     const names = (key: string) => (args.get(key) ?? '').split(',').filter((name) => name !== '');
     const filter = { states: names('states'), types: names('types') };
     for (const group of this.#coordinator.list(filter)) {
+      if (group === undefined) continue;
       this.#say(`${group.groupId} ${group.groupState} ${group.protocolType} ${group.groupType}`);
     }
   }
