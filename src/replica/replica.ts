@@ -14,6 +14,7 @@ import { StateMachine } from '../state/state-machine.ts';
 import { DiskGuard, type DiskGuardOptions } from './disk-guard.ts';
 import { FileReaper } from './file-reaper.ts';
 import { type Done, type Group, GroupCommit, type Outcome, type Pending } from './group-commit.ts';
+import { SnapshotTrigger } from './snapshot-trigger.ts';
 
 /** What a planner wants in the log. */
 export interface Command {
@@ -33,7 +34,7 @@ export interface JournalSettings {
   readonly indexCacheBytesMax: number;
   /** Bytes that are written even while a sync is under way; without it what is best for speed. */
   readonly aheadBytesMin?: number;
-  /** Journal bytes after which a new snapshot is due. */
+  /** Journal bytes after which a new snapshot is due; more if the state is larger than that. */
   readonly snapshotBytes: number;
 }
 
@@ -89,6 +90,7 @@ export class Replica {
   #cancelRemoval: (() => void) | undefined;
   /** Journal positions of the two newest durable snapshots, the older one first. */
   #snapshotPositions: [number, number];
+  readonly #snapshots: SnapshotTrigger;
   #housekeeping: Promise<void> | undefined;
   /** Journal position after the last applied group: where a snapshot of the state belongs. */
   #appliedPosition: number;
@@ -99,7 +101,7 @@ export class Replica {
     journal: Journal,
     raft: Raft,
     disk: DiskGuard,
-    snapshotPosition: number,
+    start: { readonly position: number; readonly image?: Buffer },
   ) {
     this.#options = options;
     this.state = state;
@@ -107,7 +109,12 @@ export class Replica {
     this.#raft = raft;
     // The older snapshot may be the one that a start has to fall back to: nothing below the newer
     // is removed before a third one is there.
-    this.#snapshotPositions = [0, snapshotPosition];
+    this.#snapshotPositions = [0, start.position];
+    this.#snapshots = new SnapshotTrigger({
+      clock: options.clock,
+      journalBytesMin: options.journal.snapshotBytes,
+      imageBytes: start.image?.length ?? 0,
+    });
     this.#appliedPosition = journal.end;
     this.#reaper = new FileReaper(journal, state);
     this.#commit = new GroupCommit({
@@ -156,7 +163,7 @@ export class Replica {
       lastTerm: journal.lastTerm,
       commitIndex: state.appliedIndex,
     });
-    const replica = new Replica(options, state, journal, raft, disk, start.position);
+    const replica = new Replica(options, state, journal, raft, disk, start);
     await disk.start();
     await replica.#lead();
     return { replica, cutBytes };
@@ -278,20 +285,30 @@ export class Replica {
   #considerHousekeeping(): void {
     if (this.#housekeeping !== undefined || this.#stopped || this.disk.isCritical) return;
     const grown = this.journal.end - this.#snapshotPositions[1];
-    const snapshotIsDue = grown >= this.#options.journal.snapshotBytes;
-    if (snapshotIsDue || this.journal.sealIsDue) this.#startHousekeeping(snapshotIsDue, false);
+    const snapshotIsDue = this.#snapshots.isDue(grown);
+    if (!snapshotIsDue && !this.journal.sealIsDue) return;
+    // This snapshot serves for what was deleted before it, too.
+    const removesAll = snapshotIsDue && this.#cancelRemoval !== undefined;
+    if (removesAll) {
+      this.#cancelRemoval?.();
+      this.#cancelRemoval = undefined;
+    }
+    this.#startHousekeeping(snapshotIsDue, removesAll);
   }
 
   /**
    * Something was deleted: soon, a snapshot is written and files in which nothing is alive any more
-   * are removed. Not at once, since deletions come in rows.
+   * are removed. Not at once, since deletions come in rows; and if the state is large rather late,
+   * unless the disk is nearly full.
    */
   #removeSoon(): void {
     if (this.#cancelRemoval !== undefined || this.#stopped) return;
     this.#cancelRemoval = this.#options.clock.after(removalDelayMs, () => {
       this.#cancelRemoval = undefined;
       if (this.#stopped) return;
-      if (this.#housekeeping === undefined) this.#startHousekeeping(true, true);
+      const isShort = !this.disk.mayGrow(2 * this.#options.journal.fileBytesMax);
+      const isTime = isShort || this.#snapshots.mayFollowDeletions;
+      if (isTime && this.#housekeeping === undefined) this.#startHousekeeping(true, true);
       else this.#removeSoon();
     });
   }
@@ -337,7 +354,9 @@ export class Replica {
     // A snapshot promises that the journal before it is on disk.
     await this.journal.flush();
     try {
-      await writeSnapshot(files, snapshotFolder(folder), { ...facts, image: writer.finish() });
+      const image = writer.finish();
+      await writeSnapshot(files, snapshotFolder(folder), { ...facts, image });
+      this.#snapshots.onWritten(image.length);
     } catch (error) {
       if (isCode(error, 'ENOSPC')) return;
       throw error;
