@@ -1,126 +1,162 @@
 import { ErrorCode } from '../protocol/error-codes.ts';
+import { fetchRequest } from '../protocol/schema/01-fetch.ts';
+import type { Topic } from '../state/topics.ts';
+import type { Broker } from './broker.ts';
+import { type FetchPartitions, noRow } from './fetch-partitions.ts';
 import {
-  type FetchRequest,
-  type FetchResponseInput,
-  fetchRequest,
-  fetchResponse,
-} from '../protocol/schema/01-fetch.ts';
-import { ZERO_UUID } from '../protocol/uuid.ts';
-import { FetchPartition, FetchPartitions } from './fetch-partitions.ts';
+  type FetchOptions,
+  type FetchRequestView,
+  type NamedTopic,
+  RequestedPartitions,
+  topicIdsFrom,
+  viewFetchRequest,
+} from './fetch-request.ts';
+import { FetchResponseWriter } from './fetch-response.ts';
 import { type FetchSession, nextEpoch } from './fetch-session.ts';
-import { type Answer, defineHandler, type RequestContext } from './handler.ts';
-import { PendingFetch } from './pending-fetch.ts';
+import type { Handler, RequestContext } from './handler.ts';
+import { type Opened, PendingFetch } from './pending-fetch.ts';
 
-/** From this version on topics are named by id alone (KIP-516). */
-const topicIdsFrom = 13;
 const initialEpoch = 0;
 const finalEpoch = -1;
+const versions = [0, 18] as const;
+/** Partitions of a request that are taken in one turn of the loop: a millisecond or less. */
+const partitionsPerTurn = 2000;
 
-export const fetch = defineHandler({
-  request: fetchRequest,
-  response: fetchResponse,
-  versions: [0, 18],
-  handle(request, context, answer) {
+/**
+ * It does without the codec, which would make objects of what may be 100,000 partitions: see
+ * fetch-request.ts and fetch-response.ts.
+ */
+export const fetch: Handler = {
+  apiKey: fetchRequest.apiKey,
+  versions,
+  advertisedMin: versions[0],
+  serve(frame, bodyStart, correlationId, context) {
+    const request = viewFetchRequest(frame, bodyStart, context.apiVersion);
     // An answer may be large: it is made only when the ones before it are on their way.
-    context.reply.onTurn(() => startFetch(request, context, answer));
+    context.reply.onTurn(() => {
+      startFetch(request, correlationId, context).catch((error: unknown) => {
+        context.broker.fatal(error);
+      });
+    });
   },
-});
+};
 
-function startFetch(
-  request: FetchRequest,
+async function startFetch(
+  request: FetchRequestView,
+  correlationId: number,
   context: RequestContext,
-  answer: Answer<typeof fetchResponse>,
-): void {
-  const opened = openPartitions(request, context);
+): Promise<void> {
+  const { broker } = context;
+  const opening = openSession(request.options, request.partitionCount, broker);
+  const opened =
+    typeof opening === 'number' ? opening : await openPartitions(opening, request, broker);
   if (typeof opened === 'number') {
-    answer(errorResponse(opened));
+    const writer = new FetchResponseWriter(context.apiVersion, correlationId, false);
+    writer.begin(opened, 0, 0);
+    context.reply.send(writer.finish());
     return;
   }
-  new PendingFetch(context, request, opened.partitions, opened.session, answer).start();
+  await new PendingFetch(context, correlationId, request.options, opened).start();
 }
 
-interface Opened {
-  readonly partitions: FetchPartitions;
-  readonly session: FetchSession | undefined;
-  readonly isIncremental: boolean;
-}
-
-/** The partitions to look at, by session or by this request alone; or the error of the request. */
-function openPartitions(request: FetchRequest, context: RequestContext): Opened | ErrorCode {
-  const { broker, apiVersion } = context;
-  const { sessionId, sessionEpoch } = request;
+/** What is asked about partitions that are known already, or about new ones; or an error. */
+function openSession(
+  options: FetchOptions,
+  partitionCount: number,
+  broker: Broker,
+): Opened | ErrorCode {
+  const { apiVersion, sessionId, sessionEpoch } = options;
+  const { fetchSessions } = broker;
   const nowMs = broker.clock.monotonicMs();
-  if (sessionEpoch === finalEpoch || apiVersion < 7) {
-    if (sessionId !== 0) broker.fetchSessions.close(sessionId);
-    const partitions = new FetchPartitions(broker.fetchWaiters);
-    addRequested(partitions, request, context);
-    return { partitions, session: undefined, isIncremental: false };
-  }
-  if (sessionEpoch === initialEpoch) {
-    if (sessionId !== 0) broker.fetchSessions.close(sessionId);
-    const hasPartitions = request.topics.length > 0;
-    const session = hasPartitions
-      ? broker.fetchSessions.create(apiVersion >= topicIdsFrom, nowMs)
-      : undefined;
-    const partitions = session?.partitions ?? new FetchPartitions(broker.fetchWaiters);
-    addRequested(partitions, request, context);
+  const usesTopicIds = apiVersion >= topicIdsFrom;
+  const isInitial = sessionEpoch === initialEpoch;
+  if (isInitial || sessionEpoch === finalEpoch || apiVersion < 7) {
+    if (sessionId !== 0) fetchSessions.close(sessionId);
+    const session =
+      isInitial && partitionCount > 0
+        ? fetchSessions.create(usesTopicIds, partitionCount, nowMs)
+        : undefined;
+    const partitions = session?.partitions ?? fetchSessions.newPartitions(partitionCount);
     return { partitions, session, isIncremental: false };
   }
-  const session = broker.fetchSessions.get(sessionId);
+  const session = fetchSessions.get(sessionId);
   if (session === undefined) return ErrorCode.FETCH_SESSION_ID_NOT_FOUND;
-  if (session.usesTopicIds !== apiVersion >= topicIdsFrom) {
-    return ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR;
-  }
+  if (session.usesTopicIds !== usesTopicIds) return ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR;
   if (sessionEpoch !== session.epoch) return ErrorCode.INVALID_FETCH_SESSION_EPOCH;
-  session.finishParked?.();
   session.epoch = nextEpoch(session.epoch);
-  broker.fetchSessions.touch(session, nowMs);
-  forget(session.partitions, request, apiVersion);
-  addRequested(session.partitions, request, context);
-  if (request.topics.length > 0 && broker.fetchSessions.hasTooMany) {
-    broker.fetchSessions.close(sessionId);
-    return ErrorCode.FETCH_SESSION_ID_NOT_FOUND;
-  }
+  fetchSessions.touch(session, nowMs);
   return { partitions: session.partitions, session, isIncremental: true };
 }
 
-function keyOf(topicName: string, topicId: string, index: number): string {
-  return topicId === ZERO_UUID ? `${index}:${topicName}` : `${index}:${topicId}`;
+/** Takes over what the request says of its partitions, when it is its turn in the session. */
+async function openPartitions(
+  opened: Opened,
+  request: FetchRequestView,
+  broker: Broker,
+): Promise<Opened | ErrorCode> {
+  const { partitions, session } = opened;
+  if (session !== undefined) await session.enter();
+  if (opened.isIncremental) await forget(partitions, request, broker);
+  await addRequested(partitions, request, broker);
+  if (opened.isIncremental && request.partitionCount > 0 && broker.fetchSessions.hasTooMany) {
+    closeSession(session!, broker);
+    return ErrorCode.FETCH_SESSION_ID_NOT_FOUND;
+  }
+  return opened;
 }
 
-function addRequested(
+async function addRequested(
   partitions: FetchPartitions,
-  request: FetchRequest,
-  { broker, apiVersion }: RequestContext,
-): void {
-  const byId = apiVersion >= topicIdsFrom;
-  for (const { topic: topicName, topicId, partitions: requested } of request.topics) {
-    const topic = byId ? broker.topics.byId(topicId) : broker.topics.byName(topicName);
-    for (const item of requested) {
-      const index = item.partition;
-      const stored = topic?.partitions[index] ?? -1;
-      const key = keyOf(topicName, topicId, index);
-      let partition = partitions.get(key);
-      if (partition === undefined) {
-        partition = new FetchPartition(partitions, topicName, topicId, index, stored);
-        partitions.add(key, partition);
-      } else partitions.markReady(partition);
-      if (partition.partition !== stored) partitions.rebind(partition, stored);
-      partition.fetchOffset = item.fetchOffset;
-      partition.bytesMax = item.partitionMaxBytes;
-      partition.currentLeaderEpoch = item.currentLeaderEpoch;
-      partition.lastFetchedEpoch = item.lastFetchedEpoch;
+  request: FetchRequestView,
+  broker: Broker,
+): Promise<void> {
+  const byId = request.options.apiVersion >= topicIdsFrom;
+  const requested = new RequestedPartitions(request);
+  let named: NamedTopic | undefined;
+  let topic: Topic | undefined;
+  let number = -1;
+  for (let steps = 1; requested.next(); steps++) {
+    if (requested.topic !== named) {
+      named = requested.topic!;
+      topic = byId ? broker.topics.byId(named.id) : broker.topics.byName(named.name);
+      number = partitions.topicNumber(named);
+    }
+    const { index, fetchOffset, bytesMax, currentLeaderEpoch } = requested;
+    const stored = topic?.partitions[index] ?? -1;
+    let row = partitions.find(number, index);
+    if (row === noRow) row = partitions.add(number, index, stored);
+    else partitions.markReady(row);
+    partitions.ask(row, stored, fetchOffset, bytesMax, currentLeaderEpoch);
+    if (steps % partitionsPerTurn === 0) {
+      await nextTurn(broker);
+      // Topics may have come and gone.
+      named = undefined;
     }
   }
 }
 
-function forget(partitions: FetchPartitions, request: FetchRequest, apiVersion: number): void {
-  for (const { topic, topicId, partitions: indexes } of request.forgottenTopicsData) {
-    const id = apiVersion >= topicIdsFrom ? topicId : ZERO_UUID;
-    for (const index of indexes) partitions.remove(keyOf(topic, id, index));
+async function forget(
+  partitions: FetchPartitions,
+  request: FetchRequestView,
+  broker: Broker,
+): Promise<void> {
+  let steps = 0;
+  for (const topic of request.forgotten) {
+    for (const index of topic.indexes) {
+      // The topic goes with the last of its partitions, and comes anew with the next one.
+      const number = partitions.findTopic(topic);
+      const row = number === undefined ? noRow : partitions.find(number, index);
+      if (row !== noRow) partitions.remove(row);
+      if (++steps % partitionsPerTurn === 0) await nextTurn(broker);
+    }
   }
 }
 
-function errorResponse(errorCode: ErrorCode): FetchResponseInput {
-  return { errorCode, sessionId: 0, responses: [] };
+function nextTurn({ clock }: Broker): Promise<void> {
+  return new Promise((resolve) => clock.soon(resolve));
+}
+
+function closeSession(session: FetchSession, { fetchSessions }: Broker): void {
+  fetchSessions.close(session.id);
+  session.leave();
 }

@@ -1,16 +1,8 @@
 import { ReadPlan } from '../log/log-reader.ts';
 import { ErrorCode } from '../protocol/error-codes.ts';
 import type { Broker } from './broker.ts';
-import type { FetchPartition } from './fetch-partitions.ts';
-
-/** What was found in one partition: an error, or batches to read. */
-export interface Found {
-  readonly partition: FetchPartition;
-  readonly errorCode: ErrorCode;
-  readonly highWatermark: number;
-  readonly logStart: number;
-  readonly plan: ReadPlan | undefined;
-}
+import { type FetchPartitions, noRow } from './fetch-partitions.ts';
+import { FoundPartitions } from './found-partitions.ts';
 
 export interface FetchLookOptions {
   readonly bytesMax: number;
@@ -29,124 +21,135 @@ export interface FetchLookOptions {
 const looksPerTurn = 1000;
 
 /**
- * One pass over the partitions of a fetch: which batches there are to read, within the limits of
- * the request. It runs without a pause as long as the index blocks it needs are in memory, and
- * never looks at a partition twice, so that it ends however small the cache of blocks is.
+ * One pass over the partitions of a fetch that are ready: which batches there are to read, within
+ * the limits of the request. It runs without a pause as long as the index blocks it needs are in
+ * memory, and never looks at a partition twice, so that it ends however small the cache of blocks
+ * is. No partition is removed while it runs; what becomes ready meanwhile is for the next one.
  */
 export class FetchLook {
-  readonly found: Found[] = [];
+  readonly found = new FoundPartitions();
   /** Bytes of all that was found. */
   bytes = 0;
   isError = false;
+  /** Partitions looked at. */
+  looks = 0;
   readonly #broker: Broker;
-  readonly #knowsTopicIds: boolean;
-  readonly #endsWhenFull: boolean;
-  readonly #oneOfEach: boolean;
-  readonly #candidates: Iterator<FetchPartition>;
+  readonly #partitions: FetchPartitions;
+  readonly #options: FetchLookOptions;
+  #next: number;
+  #left: number;
   #bytesLeft: number;
 
-  constructor(broker: Broker, candidates: Iterable<FetchPartition>, options: FetchLookOptions) {
+  constructor(broker: Broker, partitions: FetchPartitions, options: FetchLookOptions) {
     this.#broker = broker;
-    this.#candidates = candidates[Symbol.iterator]();
+    this.#partitions = partitions;
+    this.#options = options;
+    this.#next = partitions.firstReady;
+    this.#left = partitions.readyCount;
     this.#bytesLeft = options.bytesMax;
-    this.#knowsTopicIds = options.knowsTopicIds;
-    this.#endsWhenFull = options.endsWhenFull;
-    this.#oneOfEach = options.oneOfEach;
   }
 
   /**
-   * Goes on until the end, or to a partition for which it has to wait: then call `wait`. A pause is
-   * for others, in between.
+   * Goes on until the end (answers undefined), or to a partition for which it has to wait: then
+   * call `wait` with its row. A pause is for others, in between.
    */
-  run(): FetchPartition | 'pause' | undefined {
+  run(): number | 'pause' | undefined {
+    const isOverWhenFull = this.#options.endsWhenFull;
     for (let looks = 0; ; looks++) {
       if (looks === looksPerTurn) return 'pause';
-      if (this.#endsWhenFull && this.#bytesLeft <= 0 && this.bytes > 0) return undefined;
-      const { done, value: partition } = this.#candidates.next();
-      if (done === true) return undefined;
-      if (!this.#look(partition)) return partition;
+      if (isOverWhenFull && this.#bytesLeft <= 0 && this.bytes > 0) return undefined;
+      const row = this.#next;
+      if (row === noRow || this.#left === 0) return undefined;
+      this.#left--;
+      // Before the look, which may take the partition out of the list.
+      this.#next = this.#partitions.readyAfter(row);
+      this.looks++;
+      if (!this.#look(row)) return row;
     }
   }
 
   /** Looks at a partition whose index has to be read from disk. */
-  async wait(partition: FetchPartition): Promise<void> {
+  async wait(row: number): Promise<void> {
     const plan = new ReadPlan();
-    const { highWatermark, logStart } = this.#facts(partition);
-    const limits = this.#limits(partition, highWatermark);
-    const { partition: stored, fetchOffset } = partition;
+    const { partitions } = this.#broker.replica.state.topics;
+    const stored = this.#partitions.stored(row);
+    const highWatermark = partitions.end(stored);
+    const logStart = partitions.logStart(stored);
+    const limits = this.#limits(row, highWatermark);
+    const fetchOffset = this.#partitions.fetchOffset(row);
     await this.#broker.reader.planLoading(stored, fetchOffset, limits, plan);
-    this.#addPlan({ partition, errorCode: ErrorCode.NONE, highWatermark, logStart, plan });
+    this.#add(row, highWatermark, logStart, plan);
   }
 
   /** False if an index block is not in memory. */
-  #look(partition: FetchPartition): boolean {
-    const errorCode = this.#check(partition);
+  #look(row: number): boolean {
+    const errorCode = this.#check(row);
     if (errorCode !== ErrorCode.NONE) {
       this.isError = true;
-      this.found.push({ partition, errorCode, highWatermark: -1, logStart: -1, plan: undefined });
+      this.found.add(row, errorCode, -1, -1, undefined);
       return true;
     }
-    const { highWatermark, logStart } = this.#facts(partition);
+    const { partitions } = this.#broker.replica.state.topics;
+    const stored = this.#partitions.stored(row);
+    const fetchOffset = this.#partitions.fetchOffset(row);
+    const highWatermark = partitions.end(stored);
+    const logStart = partitions.logStart(stored);
     if (
-      this.#endsWhenFull &&
-      partition.fetchOffset === highWatermark &&
-      partition.isTold(highWatermark, logStart)
+      this.#options.endsWhenFull &&
+      fetchOffset === highWatermark &&
+      this.#partitions.isTold(row, ErrorCode.NONE, highWatermark, logStart)
     ) {
-      partition.waiter.markQuiet(partition);
+      this.#partitions.markQuiet(row);
       return true;
     }
     let plan: ReadPlan | undefined;
-    if (partition.fetchOffset < highWatermark && (this.#bytesLeft > 0 || this.bytes === 0)) {
+    if (fetchOffset < highWatermark && (this.#bytesLeft > 0 || this.bytes === 0)) {
       plan = new ReadPlan();
-      const limits = this.#limits(partition, highWatermark);
-      const { partition: stored, fetchOffset } = partition;
+      const limits = this.#limits(row, highWatermark);
       if (!this.#broker.reader.plan(stored, fetchOffset, limits, plan)) return false;
     }
-    this.#addPlan({ partition, errorCode, highWatermark, logStart, plan });
+    this.#add(row, highWatermark, logStart, plan);
     return true;
   }
 
-  #addPlan(found: Found): void {
-    const { partition, plan } = found;
-    if (plan === undefined || plan.bytes > 0) {
-      this.found.push(found);
-      this.bytes += plan?.bytes ?? 0;
-      this.#bytesLeft -= plan?.bytes ?? 0;
+  #add(row: number, highWatermark: number, logStart: number, plan: ReadPlan | undefined): void {
+    if (plan !== undefined && plan.bytes > 0) {
+      this.found.add(row, ErrorCode.NONE, highWatermark, logStart, plan);
+      this.bytes += plan.bytes;
+      this.#bytesLeft -= plan.bytes;
       return;
     }
-    this.found.push({ ...found, plan: undefined });
+    this.found.add(row, ErrorCode.NONE, highWatermark, logStart, undefined);
     // There is a batch and no room for it in the answer. Smaller ones of other partitions might
     // fit, but to look for them in thousands of partitions costs more than another fetch.
-    if (this.#bytesLeft < partition.bytesMax) this.#bytesLeft = 0;
+    if (plan !== undefined && this.#bytesLeft < this.#partitions.bytesMax(row)) {
+      this.#bytesLeft = 0;
+    }
   }
 
-  #limits(partition: FetchPartition, offsetEnd: number) {
+  #limits(row: number, offsetEnd: number) {
     return {
-      bytesMax: Math.min(partition.bytesMax, this.#bytesLeft),
+      bytesMax: Math.min(this.#partitions.bytesMax(row), this.#bytesLeft),
       // The first batch of an answer is given however large it is (KIP-74).
-      oneAtLeast: this.#oneOfEach || this.bytes === 0,
+      oneAtLeast: this.#options.oneOfEach || this.bytes === 0,
       offsetEnd,
     };
   }
 
-  #facts({ partition }: FetchPartition) {
-    const { partitions } = this.#broker.replica.state.topics;
-    return { highWatermark: partitions.end(partition), logStart: partitions.logStart(partition) };
-  }
-
-  #check(partition: FetchPartition): ErrorCode {
+  #check(row: number): ErrorCode {
     const { replica, topics } = this.#broker;
     const { partitions } = replica.state.topics;
-    const stored = partition.partition;
+    const stored = this.#partitions.stored(row);
     if (stored < 0 || !partitions.exists(stored)) {
-      return this.#knowsTopicIds && topics.byId(partition.topicId) === undefined
+      const { id } = this.#partitions.topic(this.#partitions.topicOf(row));
+      return this.#options.knowsTopicIds && topics.byId(id) === undefined
         ? ErrorCode.UNKNOWN_TOPIC_ID
         : ErrorCode.UNKNOWN_TOPIC_OR_PARTITION;
     }
-    const epoch = partition.currentLeaderEpoch;
+    const epoch = this.#partitions.currentLeaderEpoch(row);
     if (epoch >= 0 && epoch < replica.leaderEpoch) return ErrorCode.FENCED_LEADER_EPOCH;
     if (epoch > replica.leaderEpoch) return ErrorCode.UNKNOWN_LEADER_EPOCH;
-    const { fetchOffset } = partition;
+    const fetchOffset = this.#partitions.fetchOffset(row);
     const isInRange =
       fetchOffset >= partitions.logStart(stored) && fetchOffset <= partitions.end(stored);
     return isInRange ? ErrorCode.NONE : ErrorCode.OFFSET_OUT_OF_RANGE;

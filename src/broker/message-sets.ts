@@ -3,7 +3,6 @@ import { ErrorCode } from '../protocol/error-codes.ts';
 import { type DownConversion, downConvert } from '../protocol/records/down-convert.ts';
 import { RecordsDamagedError } from '../protocol/records/iterate.ts';
 import type { Broker } from './broker.ts';
-import type { FetchPartition } from './fetch-partitions.ts';
 
 /** From this version of Fetch on record batches are sent as they are stored. */
 export const batchesFrom = 4;
@@ -12,6 +11,12 @@ export const oneAtLeastFrom = 3;
 const timestampsFrom = 2;
 /** Answers to old clients are small: every message in them is made anew, in one turn. */
 export const messageSetBytesMax = 4 * 1024 * 1024;
+
+/** What the client asked of a partition. */
+export interface AskedOfPartition {
+  readonly fetchOffset: number;
+  readonly bytesMax: number;
+}
 
 export interface PartitionMessages {
   readonly errorCode: ErrorCode;
@@ -35,13 +40,13 @@ export class MessageSets {
   }
 
   /** As many messages of the batches as there is room for. */
-  of(partition: FetchPartition, batches: readonly Buffer[]): PartitionMessages {
-    const bytesMax = Math.min(partition.bytesMax, this.#bytesLeft);
+  of(asked: AskedOfPartition, batches: readonly Buffer[]): PartitionMessages {
+    const bytesMax = Math.min(asked.bytesMax, this.#bytesLeft);
     const conversion: DownConversion = {
       magic: this.#apiVersion < timestampsFrom ? 0 : 1,
-      offsetMin: partition.fetchOffset,
+      offsetMin: asked.fetchOffset,
       bytesMax,
-      oversized: this.#oversized(bytesMax === partition.bytesMax),
+      oversized: this.#oversized(bytesMax === asked.bytesMax),
     };
     const { codecs, settings } = this.#broker;
     try {

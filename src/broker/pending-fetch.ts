@@ -1,20 +1,21 @@
-import type { ReadPlan } from '../log/log-reader.ts';
-import { ErrorCode } from '../protocol/error-codes.ts';
-import type {
-  FetchRequest,
-  FetchResponseInput,
-  fetchResponse,
-} from '../protocol/schema/01-fetch.ts';
-import { FetchLook, type Found } from './fetch-look.ts';
+import { FetchAnswer } from './fetch-answer.ts';
+import { FetchLook } from './fetch-look.ts';
 import type { FetchPartitions } from './fetch-partitions.ts';
+import type { FetchOptions } from './fetch-request.ts';
+import { topicIdsFrom } from './fetch-request.ts';
 import type { FetchSession } from './fetch-session.ts';
-import type { Answer, RequestContext } from './handler.ts';
-import { batchesFrom, MessageSets, messageSetBytesMax, oneAtLeastFrom } from './message-sets.ts';
+import type { FoundPartitions } from './found-partitions.ts';
+import type { RequestContext } from './handler.ts';
+import { batchesFrom, messageSetBytesMax, oneAtLeastFrom } from './message-sets.ts';
 
-type PartitionResponse = FetchResponseInput['responses'][number]['partitions'][number];
-
-const noBatches: Buffer[] = [];
-const readCommitted = 1;
+/** Which partitions a fetch is about, and the session that it belongs to. */
+export interface Opened {
+  readonly partitions: FetchPartitions;
+  /** Entered; the fetch leaves it when it is answered. */
+  readonly session: FetchSession | undefined;
+  /** Tells only what is new, and not of every partition. */
+  readonly isIncremental: boolean;
+}
 
 /**
  * One Fetch under way. It is answered at once if there are enough bytes, an error, or nothing to
@@ -22,14 +23,15 @@ const readCommitted = 1;
  */
 export class PendingFetch {
   readonly #context: RequestContext;
-  readonly #request: FetchRequest;
-  readonly #partitions: FetchPartitions;
-  readonly #session: FetchSession | undefined;
-  readonly #answer: Answer<typeof fetchResponse>;
-  readonly #isIncremental: boolean;
+  readonly #correlationId: number;
+  readonly #options: FetchOptions;
+  readonly #opened: Opened;
   #cancelTimer: (() => void) | undefined;
   #forgetClose: (() => void) | undefined;
   #parked = false;
+  #isLooking = false;
+  /** Nobody is there any more to take the answer. */
+  #isClosed = false;
   /** Counts looks: one that was overtaken by another while it waited for the disk gives up. */
   #looks = 0;
   /** Bytes that must be appended while parked before a new look is worth it. */
@@ -37,78 +39,84 @@ export class PendingFetch {
 
   constructor(
     context: RequestContext,
-    request: FetchRequest,
-    partitions: FetchPartitions,
-    session: FetchSession | undefined,
-    answer: Answer<typeof fetchResponse>,
+    correlationId: number,
+    options: FetchOptions,
+    opened: Opened,
   ) {
     this.#context = context;
-    this.#request = request;
-    this.#partitions = partitions;
-    this.#session = session;
-    this.#answer = answer;
-    this.#isIncremental = session !== undefined && request.sessionEpoch > 0;
+    this.#correlationId = correlationId;
+    this.#options = options;
+    this.#opened = opened;
   }
 
-  start(): void {
-    this.#look(this.#request.maxWaitMs <= 0).catch((error: unknown) => {
-      this.#context.broker.fatal(error);
-    });
+  start(): Promise<void> {
+    return this.#look(this.#options.maxWaitMs <= 0);
   }
 
   /** Looks for records, and answers or parks. */
   async #look(mustAnswer: boolean): Promise<void> {
     const number = ++this.#looks;
+    this.#isLooking = true;
     const { broker, apiVersion } = this.#context;
-    const { minBytes } = this.#request;
-    const look = new FetchLook(
-      broker,
-      this.#isIncremental ? this.#partitions.ready() : [...this.#partitions.all()],
-      {
-        bytesMax: this.#bytesMax,
-        knowsTopicIds: apiVersion >= 13,
-        endsWhenFull: this.#isIncremental,
-        // Of a batch that is too large some messages may fit.
-        oneOfEach: apiVersion < oneAtLeastFrom,
-      },
-    );
+    const { partitions, isIncremental } = this.#opened;
+    const look = new FetchLook(broker, partitions, {
+      bytesMax: this.#bytesMax,
+      knowsTopicIds: apiVersion >= topicIdsFrom,
+      endsWhenFull: isIncremental,
+      // Of a batch that is too large some messages may fit.
+      oneOfEach: apiVersion < oneAtLeastFrom,
+    });
     for (let next = look.run(); next !== undefined; next = look.run()) {
       if (next === 'pause') await new Promise<void>((resolve) => broker.clock.soon(resolve));
       else await look.wait(next);
       if (number !== this.#looks) return;
     }
-    const isEnough = look.bytes >= minBytes || this.#partitions.size === 0;
-    if (mustAnswer || look.isError || isEnough) await this.#respond(look.found);
+    const { minBytes } = this.#options;
+    const isEnough = look.bytes >= minBytes || partitions.size === 0;
+    if (this.#isClosed) this.#end();
+    else if (mustAnswer || look.isError || isEnough) await this.#respond(look.found);
     else this.#park(minBytes - look.bytes);
+  }
+
+  #lookAgain(mustAnswer: boolean): void {
+    this.#look(mustAnswer).catch((error: unknown) => this.#context.broker.fatal(error));
   }
 
   #park(missingBytes: number): void {
     const { broker } = this.#context;
+    const { partitions, session } = this.#opened;
+    this.#isLooking = false;
     this.#missingBytes = missingBytes;
-    this.#partitions.appendedBytes = 0;
-    this.#partitions.sawOtherNews = false;
-    this.#partitions.onNews = () => this.#onNews();
+    partitions.appendedBytes = 0;
+    partitions.sawOtherNews = false;
+    partitions.onNews = () => this.#onNews();
     if (this.#parked) return;
     this.#parked = true;
-    this.#partitions.watch();
-    if (this.#session !== undefined) this.#session.finishParked = () => this.finishNow();
-    this.#cancelTimer = broker.clock.after(this.#request.maxWaitMs, () => this.finishNow());
-    this.#forgetClose = this.#context.onClosed(() => this.#unpark());
+    partitions.watch();
+    if (session !== undefined) session.finishParked = () => this.finishNow();
+    this.#cancelTimer = broker.clock.after(this.#options.maxWaitMs, () => this.finishNow());
+    this.#forgetClose = this.#context.onClosed(() => this.#onClosed());
     broker.park(this);
   }
 
   #onNews(): void {
-    const { appendedBytes, sawOtherNews } = this.#partitions;
-    if (appendedBytes < this.#missingBytes && !sawOtherNews) return;
-    this.#partitions.onNews = undefined;
-    this.#look(false).catch((error: unknown) => this.#context.broker.fatal(error));
+    const { partitions } = this.#opened;
+    if (partitions.appendedBytes < this.#missingBytes && !partitions.sawOtherNews) return;
+    partitions.onNews = undefined;
+    this.#lookAgain(false);
   }
 
   /** Time is up, or the broker stops: answers with what there is. */
   finishNow(): void {
     if (!this.#parked) return;
     this.#unpark();
-    this.#look(true).catch((error: unknown) => this.#context.broker.fatal(error));
+    this.#lookAgain(true);
+  }
+
+  #onClosed(): void {
+    this.#isClosed = true;
+    this.#unpark();
+    if (!this.#isLooking) this.#end();
   }
 
   #unpark(): void {
@@ -116,109 +124,64 @@ export class PendingFetch {
     this.#parked = false;
     this.#cancelTimer?.();
     this.#forgetClose?.();
-    this.#partitions.onNews = undefined;
-    if (this.#session === undefined) this.#partitions.unwatch();
-    else this.#session.finishParked = undefined;
+    const { partitions, session } = this.#opened;
+    partitions.onNews = undefined;
+    if (session === undefined) partitions.unwatch();
+    else session.finishParked = undefined;
     this.#context.broker.unpark(this);
   }
 
-  async #respond(found: readonly Found[]): Promise<void> {
+  #end(): void {
+    this.#looks++;
+    this.#unpark();
+    this.#opened.session?.leave();
+  }
+
+  async #respond(found: FoundPartitions): Promise<void> {
     this.#looks++;
     this.#unpark();
     const { reader } = this.#context.broker;
-    const plans: ReadPlan[] = [];
-    for (const { plan } of found) if (plan !== undefined) plans.push(plan);
-    const recent = reader.readRecent(plans);
+    const recent = reader.readRecent(found.plans);
     if (recent !== undefined) {
-      this.#answer(this.#response(found, recent));
+      await this.#send(found, recent);
       return;
     }
-    const read = await reader.read(plans);
+    const read = await reader.read(found.plans);
     // Records that went away meanwhile are below the log start now: the next look says so.
     if (read === undefined) await this.#look(true);
-    else this.#answer(this.#response(found, read.pieces), read.release);
+    else await this.#send(found, read.pieces, read.release);
+  }
+
+  async #send(
+    found: FoundPartitions,
+    pieces: readonly Buffer[][],
+    release?: () => void,
+  ): Promise<void> {
+    const { partitions, session, isIncremental } = this.#opened;
+    const answer = new FetchAnswer(this.#context, found, pieces, {
+      correlationId: this.#correlationId,
+      partitions,
+      session,
+      isIncremental,
+      isReadCommitted: this.#options.isolationLevel === readCommitted,
+      bytesMax: this.#bytesMax,
+    });
+    for (;;) {
+      const whole = answer.run();
+      if (whole !== undefined) {
+        this.#end();
+        this.#context.reply.send(whole, release);
+        return;
+      }
+      await new Promise<void>((resolve) => this.#context.broker.clock.soon(resolve));
+    }
   }
 
   get #bytesMax(): number {
     const { broker, apiVersion } = this.#context;
-    const bytesMax = Math.min(this.#request.maxBytes, broker.settings['fetch.max.bytes']);
+    const bytesMax = Math.min(this.#options.maxBytes, broker.settings['fetch.max.bytes']);
     return apiVersion < batchesFrom ? Math.min(bytesMax, messageSetBytesMax) : bytesMax;
   }
-
-  #response(found: readonly Found[], pieces: readonly Buffer[][]): FetchResponseInput {
-    const { broker, apiVersion } = this.#context;
-    const sets =
-      apiVersion < batchesFrom ? new MessageSets(broker, apiVersion, this.#bytesMax) : undefined;
-    const responses: Topic[] = [];
-    const byTopic = new Map<string, Topic>();
-    let read = 0;
-    for (const item of found) {
-      const batches = item.plan === undefined ? noBatches : pieces[read++]!;
-      if (!this.#isNews(item)) continue;
-      const { topicName, topicId } = item.partition;
-      const key = apiVersion >= 13 ? topicId : topicName;
-      let topic = byTopic.get(key);
-      if (topic === undefined) {
-        topic = { topic: topicName, topicId, partitions: [] };
-        byTopic.set(key, topic);
-        responses.push(topic);
-      }
-      topic.partitions.push(this.#partitionResponse(item, batches, sets));
-    }
-    return { errorCode: ErrorCode.NONE, sessionId: this.#session?.id ?? 0, responses };
-  }
-
-  /** Does the partition belong in the answer? Remembers what it says. */
-  #isNews({ partition, errorCode, highWatermark, logStart, plan }: Found): boolean {
-    if (this.#session === undefined) return true;
-    const hasRecords = plan !== undefined && plan.bytes > 0;
-    const isNews =
-      !this.#isIncremental ||
-      hasRecords ||
-      errorCode !== ErrorCode.NONE ||
-      errorCode !== partition.sentError ||
-      highWatermark !== partition.sentHighWatermark ||
-      logStart !== partition.sentLogStart;
-    partition.sentError = errorCode;
-    partition.sentHighWatermark = highWatermark;
-    partition.sentLogStart = logStart;
-    // One for which there was no room stays where it is, before those that had their turn.
-    const hasMore = partition.fetchOffset < highWatermark;
-    if (hasRecords || errorCode !== ErrorCode.NONE) this.#partitions.moveToEnd(partition);
-    else if (!hasMore) this.#partitions.markQuiet(partition);
-    return isNews;
-  }
-
-  #partitionResponse(
-    found: Found,
-    batches: Buffer[],
-    sets: MessageSets | undefined,
-  ): PartitionResponse {
-    const { broker } = this.#context;
-    const { partition, highWatermark } = found;
-    const isConverted = sets !== undefined && batches.length > 0;
-    const { errorCode, records } = isConverted
-      ? sets.of(partition, batches)
-      : { errorCode: found.errorCode, records: batches };
-    const isReadCommitted = this.#request.isolationLevel === readCommitted;
-    const isFenced = errorCode === ErrorCode.FENCED_LEADER_EPOCH && this.#context.apiVersion >= 12;
-    return {
-      partitionIndex: partition.index,
-      errorCode,
-      highWatermark,
-      lastStableOffset: highWatermark,
-      logStartOffset: found.logStart,
-      abortedTransactions: isReadCommitted ? [] : null,
-      records,
-      ...(isFenced && {
-        currentLeader: { leaderId: broker.nodeId, leaderEpoch: broker.replica.leaderEpoch },
-      }),
-    };
-  }
 }
 
-interface Topic {
-  readonly topic: string;
-  readonly topicId: string;
-  readonly partitions: PartitionResponse[];
-}
+const readCommitted = 1;

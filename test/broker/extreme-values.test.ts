@@ -1,7 +1,6 @@
 /** Requests that are legal and extreme: they are answered, soon, and cost nobody else anything. */
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { FetchPartition } from '../../src/broker/fetch-partitions.ts';
 import { ErrorCode } from '../../src/protocol/error-codes.ts';
 import { fetchRequest, fetchResponse } from '../../src/protocol/schema/01-fetch.ts';
 import {
@@ -408,9 +407,9 @@ test('when sessions have too many partitions the oldest has to go, or there is n
   const world = await startWorld(t);
   const client = await world.node.connect();
   const { broker, clock } = world.node;
-  const large = broker.fetchSessions.create(false, clock.monotonicMs())!;
-  const partition = new FetchPartition(large.partitions, 'x', ZERO_UUID, 0, -1);
-  for (let i = 0; i <= 1_000_000; i++) large.partitions.add(String(i), partition);
+  const large = broker.fetchSessions.create(false, 1, clock.monotonicMs())!;
+  const topic = large.partitions.topicNumber({ name: 'x', id: ZERO_UUID });
+  for (let i = 0; i <= 1_000_000; i++) large.partitions.add(topic, i, -1);
   const open = (sessionId = 0, sessionEpoch = 0) =>
     fetchFrom(client, [{ topic: 'good-topic', offset: 0 }], { sessionId, sessionEpoch });
   assert.equal((await open()).sessionId, 0);

@@ -1,0 +1,164 @@
+import { ErrorCode } from '../protocol/error-codes.ts';
+import type { FetchPartitions } from './fetch-partitions.ts';
+import { type CurrentLeader, FetchResponseWriter } from './fetch-response.ts';
+import type { FetchSession } from './fetch-session.ts';
+import type { FoundPartitions } from './found-partitions.ts';
+import type { RequestContext } from './handler.ts';
+import { batchesFrom, MessageSets } from './message-sets.ts';
+
+export interface FetchAnswerOptions {
+  readonly correlationId: number;
+  readonly partitions: FetchPartitions;
+  readonly session: FetchSession | undefined;
+  readonly isIncremental: boolean;
+  readonly isReadCommitted: boolean;
+  readonly bytesMax: number;
+}
+
+/** Partitions that are written in one turn of the loop: milliseconds. */
+const partitionsPerTurn = 2000;
+const noBatches: readonly Buffer[] = [];
+const currentLeaderFrom = 12;
+
+/** Makes the answer of a fetch out of what was found and read, and remembers what it told. */
+export class FetchAnswer {
+  readonly #context: RequestContext;
+  readonly #found: FoundPartitions;
+  readonly #pieces: readonly Buffer[][];
+  readonly #options: FetchAnswerOptions;
+  readonly #writer: FetchResponseWriter;
+  readonly #sets: MessageSets | undefined;
+  /** What of the found goes into the answer, topic by topic. */
+  readonly #order: Int32Array;
+  #written = 0;
+  #topic = -1;
+  readonly #perTopic: Int32Array;
+
+  constructor(
+    context: RequestContext,
+    found: FoundPartitions,
+    pieces: readonly Buffer[][],
+    options: FetchAnswerOptions,
+  ) {
+    const { broker, apiVersion } = context;
+    const { correlationId, partitions, session, isReadCommitted, bytesMax } = options;
+    this.#context = context;
+    this.#found = found;
+    this.#pieces = pieces;
+    this.#options = options;
+    this.#perTopic = new Int32Array(partitions.topicNumberEnd);
+    this.#order = this.#byTopic(this.#news());
+    this.#writer = new FetchResponseWriter(apiVersion, correlationId, isReadCommitted);
+    this.#sets =
+      apiVersion < batchesFrom ? new MessageSets(broker, apiVersion, bytesMax) : undefined;
+    let topics = 0;
+    for (const count of this.#perTopic) if (count > 0) topics++;
+    this.#writer.begin(ErrorCode.NONE, session?.id ?? 0, topics);
+  }
+
+  /** Goes on for a turn; answers the whole when it is done. */
+  run(): Buffer[] | undefined {
+    const { partitions } = this.#options;
+    const end = Math.min(this.#order.length, this.#written + partitionsPerTurn);
+    for (; this.#written < end; this.#written++) {
+      const at = this.#order[this.#written]!;
+      const topic = partitions.topicOf(this.#found.row(at));
+      if (topic !== this.#topic) {
+        if (this.#topic >= 0) this.#writer.endTopic();
+        this.#writer.beginTopic(partitions.topic(topic), this.#perTopic[topic]!);
+        this.#topic = topic;
+      }
+      this.#partition(at);
+    }
+    if (end < this.#order.length) return undefined;
+    if (this.#topic >= 0) this.#writer.endTopic();
+    return this.#writer.finish();
+  }
+
+  /** Which of the found belong in the answer; counts them by topic. */
+  #news(): Int32Array {
+    const { partitions, session } = this.#options;
+    const found = this.#found;
+    const news = new Int32Array(found.count);
+    let count = 0;
+    for (let at = 0; at < found.count; at++) {
+      if (session !== undefined && !this.#tell(at)) continue;
+      news[count++] = at;
+      const topic = partitions.topicOf(found.row(at));
+      this.#perTopic[topic] = this.#perTopic[topic]! + 1;
+    }
+    return news.subarray(0, count);
+  }
+
+  /** Sorts by topic and leaves the order within each; topics come in the order of their numbers. */
+  #byTopic(news: Int32Array): Int32Array {
+    const { partitions } = this.#options;
+    const nextOf = new Int32Array(this.#perTopic.length);
+    let start = 0;
+    for (let topic = 0; topic < nextOf.length; topic++) {
+      nextOf[topic] = start;
+      start += this.#perTopic[topic]!;
+    }
+    const sorted = new Int32Array(news.length);
+    for (const at of news) {
+      const topic = partitions.topicOf(this.#found.row(at));
+      sorted[nextOf[topic]!++] = at;
+    }
+    return sorted;
+  }
+
+  /** Is there anything in it that the client was not told yet? Remembers what it is told now. */
+  #tell(at: number): boolean {
+    const { partitions, isIncremental } = this.#options;
+    const found = this.#found;
+    const row = found.row(at);
+    const errorCode = found.errorCode(at);
+    const highWatermark = found.highWatermark(at);
+    const logStart = found.logStart(at);
+    const hasTurn = found.hasRecords(at) || errorCode !== ErrorCode.NONE;
+    const isNews =
+      !isIncremental || hasTurn || !partitions.isTold(row, errorCode, highWatermark, logStart);
+    partitions.tell(row, errorCode, highWatermark, logStart);
+    // One for which there was no room stays where it is, before those that had their turn.
+    if (hasTurn) partitions.moveToEnd(row);
+    else if (this.#isSettled(row, highWatermark, logStart)) partitions.markQuiet(row);
+    return isNews;
+  }
+
+  /** Nothing to read, nor anything that came after the look, while other partitions were read. */
+  #isSettled(row: number, highWatermark: number, logStart: number): boolean {
+    const { partitions } = this.#options;
+    const { partitions: state } = this.#context.broker.replica.state.topics;
+    const stored = partitions.stored(row);
+    return (
+      partitions.fetchOffset(row) === highWatermark &&
+      state.exists(stored) &&
+      state.end(stored) === highWatermark &&
+      state.logStart(stored) === logStart
+    );
+  }
+
+  #partition(at: number): void {
+    const { partitions } = this.#options;
+    const found = this.#found;
+    const row = found.row(at);
+    let errorCode = found.errorCode(at);
+    let records: Buffer | readonly Buffer[] = found.of(at, this.#pieces) ?? noBatches;
+    if (this.#sets !== undefined && found.hasRecords(at)) {
+      const fetchOffset = partitions.fetchOffset(row);
+      const asked = { fetchOffset, bytesMax: partitions.bytesMax(row) };
+      ({ errorCode, records } = this.#sets.of(asked, found.of(at, this.#pieces)!));
+    }
+    const highWatermark = found.highWatermark(at);
+    const logStart = found.logStart(at);
+    const leader = errorCode === ErrorCode.FENCED_LEADER_EPOCH ? this.#leader() : undefined;
+    const index = partitions.index(row);
+    this.#writer.partition(index, errorCode, highWatermark, logStart, records, leader);
+  }
+
+  #leader(): CurrentLeader | undefined {
+    const { broker, apiVersion } = this.#context;
+    if (apiVersion < currentLeaderFrom) return undefined;
+    return { leaderId: broker.nodeId, leaderEpoch: broker.replica.leaderEpoch };
+  }
+}
