@@ -18,6 +18,8 @@ import {
   encodeTopicDeleted,
 } from '../../src/state/commands.ts';
 import { EntryType } from '../../src/state/entry-types.ts';
+import { encodeKeyedChange } from '../../src/state/keyed/effects.ts';
+import { RandomEffects } from '../state/keyed/random-effects.ts';
 import type { Model } from './model.ts';
 import type { SimClock } from './sim-clock.ts';
 
@@ -152,6 +154,7 @@ export class Workload {
     else if (dice < 0.85) this.#commitOffset(partitions);
     else if (dice < 0.91) this.#moveLogStart(partitions);
     else if (dice < 0.93) this.#deleteTopic();
+    else if (dice < 0.95) this.#changeKeyed();
     else this.#other(partitions);
   }
 
@@ -326,6 +329,20 @@ export class Workload {
         return { partition, offset, droppedBytes: this.#below(1000) };
       });
     this.#propose(EntryType.logStartsMoved, encodeLogStarts(starts));
+  }
+
+  #changeKeyed(): void {
+    const { topics, keyed } = this.#replica.state;
+    const { id: topicId, partitions } = this.#pick([...topics.all()])!;
+    const groupId = `member-group-${this.#below(4)}`;
+    const random = new RandomEffects(this.#random, partitions);
+    const ledger = keyed.get(groupId, topicId);
+    const effects =
+      ledger === undefined
+        ? [random.opened(keyed.freeSlot(topicId)!, keyed.laneBaseMin)]
+        : Array.from({ length: 1 + this.#below(8) }, () => random.next(ledger));
+    const change = { groupId, topicId, effects, appendedMs: 0 };
+    this.#propose(EntryType.keyed, encodeKeyedChange(change));
   }
 
   #other(partitions: readonly number[]): void {
