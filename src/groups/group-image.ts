@@ -2,16 +2,18 @@
  * The durable image of a classic group: what a coordinator needs to go on after a restart or a
  * failover without making its members rejoin. It stands in journal entries and in snapshots.
  *
- *     image    := version u8 (1), protocolType nstring, generationId uvarint,
+ *     image    := version u8 (2), protocolType nstring, generationId uvarint,
  *                 protocolName nstring, leaderId nstring, stateTimestampMs f64,
  *                 count, count × member
  *     member   := memberId string, groupInstanceId nstring, clientId string, clientHost string,
  *                 rebalanceTimeoutMs uvarint, sessionTimeoutMs uvarint,
- *                 count, count × protocol, assignment bytes
+ *                 count, count × protocol, assignment bytes,
+ *                 firstGenerationId + 1 uvarint, lastGenerationId + 1 uvarint
  *     protocol := name string, metadata bytes
  *
- * Building blocks as in core/bytes.ts. Kafka's GroupMetadataValue keeps only the metadata of the
- * chosen protocol; here all of it stays, so that a later rebalance can still change the protocol.
+ * Version 1 has no generations of members. Building blocks as in core/bytes.ts. Kafka's
+ * GroupMetadataValue keeps only the metadata of the chosen protocol; here all of it stays, so that
+ * a later rebalance can still change the protocol.
  */
 
 import { ByteReader, BytesError, ByteWriter } from '../core/bytes.ts';
@@ -31,6 +33,14 @@ export interface MemberImage {
   /** In the member's order of preference. */
   readonly protocols: readonly GroupProtocol[];
   readonly assignment: Buffer;
+  /** Absent in version 1, when every member was given the generation of its group. */
+  readonly generations?: GivenGenerations;
+}
+
+/** The first and the last generation that a member was told of, -1 for none. */
+export interface GivenGenerations {
+  readonly firstGenerationId: number;
+  readonly lastGenerationId: number;
 }
 
 export interface GroupImage {
@@ -44,7 +54,8 @@ export interface GroupImage {
   readonly members: readonly MemberImage[];
 }
 
-const version = 1;
+const version = 2;
+const generationsSince = 2;
 
 /** The least that a member and a protocol take, so that a wrong count cannot size anything. */
 const memberBytesMin = 8;
@@ -59,7 +70,7 @@ export function encodeGroupImage(image: GroupImage): Buffer {
   writer.nullableString(image.leaderId);
   writer.f64(image.stateTimestampMs);
   writer.uvarint(image.members.length);
-  for (const member of image.members) writeMember(writer, member);
+  for (const member of image.members) writeMember(writer, member, image.generationId);
   return writer.finish();
 }
 
@@ -67,7 +78,8 @@ export function encodeGroupImage(image: GroupImage): Buffer {
 export function decodeGroupImage(bytes: Buffer): GroupImage {
   const reader = new ByteReader(bytes);
   const found = reader.u8();
-  if (found !== version) throw new BytesError(`group image version ${found} is not known`);
+  if (found < 1 || found > version)
+    throw new BytesError(`group image version ${found} is not known`);
   const protocolType = reader.nullableString();
   const generationId = reader.uvarint();
   const protocolName = reader.nullableString();
@@ -75,12 +87,12 @@ export function decodeGroupImage(bytes: Buffer): GroupImage {
   const stateTimestampMs = reader.f64();
   const members: MemberImage[] = [];
   const count = reader.count(memberBytesMin);
-  for (let i = 0; i < count; i++) members.push(readMember(reader));
+  for (let i = 0; i < count; i++) members.push(readMember(reader, found));
   reader.end();
   return { protocolType, generationId, protocolName, leaderId, stateTimestampMs, members };
 }
 
-function writeMember(writer: ByteWriter, member: MemberImage): void {
+function writeMember(writer: ByteWriter, member: MemberImage, generationId: number): void {
   writer.string(member.memberId);
   writer.nullableString(member.groupInstanceId);
   writer.string(member.clientId);
@@ -93,9 +105,16 @@ function writeMember(writer: ByteWriter, member: MemberImage): void {
     writer.bytes(protocol.metadata);
   }
   writer.bytes(member.assignment);
+  const { firstGenerationId, lastGenerationId } = member.generations ?? allIn(generationId);
+  writer.uvarint(firstGenerationId + 1);
+  writer.uvarint(lastGenerationId + 1);
 }
 
-function readMember(reader: ByteReader): MemberImage {
+function allIn(generationId: number): GivenGenerations {
+  return { firstGenerationId: generationId, lastGenerationId: generationId };
+}
+
+function readMember(reader: ByteReader, found: number): MemberImage {
   const memberId = reader.string();
   const groupInstanceId = reader.nullableString();
   const clientId = reader.string();
@@ -117,5 +136,11 @@ function readMember(reader: ByteReader): MemberImage {
     sessionTimeoutMs,
     protocols,
     assignment: reader.bytes(),
+    ...(found >= generationsSince && { generations: readGenerations(reader) }),
   };
+}
+
+function readGenerations(reader: ByteReader): GivenGenerations {
+  const firstGenerationId = reader.uvarint() - 1;
+  return { firstGenerationId, lastGenerationId: reader.uvarint() - 1 };
 }

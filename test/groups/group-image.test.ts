@@ -27,6 +27,7 @@ const full: GroupImage = {
         { name: 'cooperative-sticky', metadata: Buffer.alloc(0) },
       ],
       assignment: Buffer.from('x'.repeat(300)),
+      generations: { firstGenerationId: -1, lastGenerationId: 2147483647 },
     },
     {
       memberId: 'größe-2',
@@ -37,6 +38,7 @@ const full: GroupImage = {
       sessionTimeoutMs: 6_000,
       protocols: [{ name: 'range', metadata: Buffer.from('b') }],
       assignment: Buffer.alloc(0),
+      generations: { firstGenerationId: 3, lastGenerationId: 2147483646 },
     },
   ],
 };
@@ -57,17 +59,37 @@ test('an image comes back as it was', () => {
 });
 
 /** Old data is opened for ever: these bytes must never mean anything else. */
-test('version 1 keeps its bytes', () => {
+const version2 =
+  '020108636f6e73756d657205010572616e67650103612d3100008056febc78420103612d31010269310161022f' +
+  '68e0d403904e010572616e676502010201780406';
+
+test('version 1 is read as it was written', () => {
   const bytes = Buffer.from(
     '010108636f6e73756d657205010572616e67650103612d3100008056febc78420103612d31010269310161022f' +
       '68e0d403904e010572616e67650201020178',
     'hex',
   );
   const image = decodeGroupImage(bytes);
-  assert.deepEqual(encodeGroupImage(image), bytes);
   assert.equal(image.generationId, 5);
+  assert.equal(image.members[0]?.generations, undefined);
   assert.equal(image.members[0]?.groupInstanceId, 'i1');
   assert.equal(image.members[0]?.rebalanceTimeoutMs, 60_000);
+});
+
+test('an image of version 1 is stored again as if all were given its generation', () => {
+  const [member] = full.members;
+  const { generations: _, ...old } = member!;
+  const again = decodeGroupImage(encodeGroupImage({ ...full, generationId: 5, members: [old] }))
+    .members[0];
+  assert.deepEqual(again?.generations, { firstGenerationId: 5, lastGenerationId: 5 });
+});
+
+test('version 2 keeps its bytes', () => {
+  const bytes = Buffer.from(version2, 'hex');
+  const image = decodeGroupImage(bytes);
+  assert.deepEqual(encodeGroupImage(image), bytes);
+  const generations = { firstGenerationId: 3, lastGenerationId: 5 };
+  assert.deepEqual(image.members[0]?.generations, generations);
 });
 
 test('an image that was cut or has bytes too many is refused', () => {
@@ -80,8 +102,11 @@ test('an image that was cut or has bytes too many is refused', () => {
 
 test('an unknown version is refused by name', () => {
   const bytes = encodeGroupImage(full);
-  bytes[0] = 2;
-  assert.throws(() => decodeGroupImage(bytes), /group image version 2 is not known/);
+  for (const version of [0, 3]) {
+    bytes[0] = version;
+    const named = new RegExp(`group image version ${version} is not known`);
+    assert.throws(() => decodeGroupImage(bytes), named);
+  }
 });
 
 test('damaged images never cost more than the decode error', () => {

@@ -1,4 +1,5 @@
 import { assert } from '../../core/assert.ts';
+import type { TopicPartitions } from '../consumer-protocol.ts';
 import { Deadlines, type Now } from '../deadlines.ts';
 import type { GroupImage } from '../group-image.ts';
 import type { ClassicGroup } from './group.ts';
@@ -40,7 +41,7 @@ export type RemovalCause =
   | 'did not rejoin'
   | 'did not sync'
   | 'group is full'
-  | 'replaced';
+  | 'expelled';
 
 /** What happened, for logs, metrics and for whoever follows the membership of groups. */
 export type GroupEvent =
@@ -51,12 +52,53 @@ export type GroupEvent =
       readonly cause: RemovalCause;
       readonly reason: string;
     }
+  | {
+      /** JoinGroup of a member that is known: what it says of itself may be new. */
+      readonly kind: 'memberRejoined';
+      readonly member: ClassicMember;
+      /** The metadata of the group's protocol, as `ownedPartitions` reads it. */
+      readonly before: Buffer;
+      readonly after: Buffer;
+    }
+  | {
+      /** A static member came back under a new id, which holds the place of the former one now. */
+      readonly kind: 'memberReplaced';
+      readonly former: ClassicMember;
+      readonly member: ClassicMember;
+    }
   | { readonly kind: 'rebalanceStarted'; readonly reason: string }
   | { readonly kind: 'generationStarted' }
+  | {
+      /**
+       * The plan of the group's present generation, as it will be stored: `persist` is called in
+       * the same turn, after this. Members that the plan leaves out own nothing; where bytes are
+       * no assignment of a consumer, it is null.
+       */
+      readonly kind: 'assignmentPlanned';
+      readonly assignments: ReadonlyMap<string, TopicPartitions | null>;
+    }
   | { readonly kind: 'stable' }
+  /** Taken over from its image. */
+  | { readonly kind: 'restored' }
   | { readonly kind: 'empty' }
   | { readonly kind: 'deleted' }
   | { readonly kind: 'persistFailed'; readonly what: string };
+
+/**
+ * How a group goes on whose topics are all in keyed delivery: nobody waits for a member that is
+ * busy. What is asked about members is asked of their group by the id that it was given for.
+ */
+export interface KeyedRules {
+  /** `keyed.rebalance.wait.ms`: from the first rejoin of a round to its end. */
+  readonly rebalanceWaitMs: number;
+  /** How many lanes a topic has; 0 for one that is not there. */
+  readonly laneCount: (topic: string) => number;
+  /**
+   * Whether a member whose session has run out stays nonetheless, because its client cannot
+   * heartbeat while it handles a record. Asked again every now and then.
+   */
+  readonly keepsSilent: (member: ClassicMember, now: Now) => boolean;
+}
 
 export interface ClassicPorts {
   /** A fresh UUID in its usual spelling. */
@@ -71,7 +113,10 @@ export interface ClassicPorts {
     image: GroupImage | null,
     done: (isDurable: boolean, now: Now) => void,
   ) => void;
+  /** Called at once, with the group in its new state. Must not call the coordinator. */
   readonly onEvent?: (group: ClassicGroup, event: GroupEvent) => void;
+  /** Null where Kafka's rules hold. The answer may change between any two events. */
+  readonly keyedRules?: (groupId: string) => KeyedRules | null;
 }
 
 /**

@@ -32,7 +32,7 @@ import type {
   SyncGroupResponse,
 } from './messages.ts';
 import { validateOffsetCommit } from './offset-commit.ts';
-import { answerJoin, answerSync } from './rebalance.ts';
+import { answerJoin, answerSync, rebalanceOrAdvance, removeMember } from './rebalance.ts';
 import { joinError, syncError } from './responses.ts';
 import { ClassicState } from './state.ts';
 import { syncGroup } from './sync.ts';
@@ -69,6 +69,24 @@ export class ClassicCoordinator {
   leaveGroup(request: LeaveGroupRequest, now: Now, respond: Respond<LeaveGroupResponse>): void {
     leaveGroup(this.#context, request, now, respond);
     this.#context.flush();
+  }
+
+  /**
+   * Takes a member out that its session alone would keep: it has failed in another way. Its client,
+   * if it is still there, learns of it at its next request. False if there is no such member.
+   */
+  expelMember(groupId: string, memberId: string, reason: string, now: Now): boolean {
+    const group = this.#context.groups.get(groupId);
+    const member = group?.members.get(memberId);
+    if (group === undefined || member === undefined) return false;
+    removeMember(this.#context, group, member, 'expelled', reason);
+    rebalanceOrAdvance(this.#context, group, `member ${memberId} is expelled: ${reason}`, now);
+    this.#context.flush();
+    return true;
+  }
+
+  hasMember(groupId: string, memberId: string): boolean {
+    return this.#context.groups.get(groupId)?.members.has(memberId) ?? false;
   }
 
   /**

@@ -44,8 +44,15 @@ export class ClassicGroup {
   initialRound: { delayMs: number; remainingMs: number } | null = null;
   /** Someone joined since the initial round was last extended. */
   newMemberAdded = false;
-  /** The generation whose assignment is being made durable, -1 for none. */
+  /** The generation whose assignment is being made durable, -1 for none; and that assignment. */
   storingGenerationId = -1;
+  storingAssignments: Map<string, Buffer> = new Map();
+  /** The generation whose assignment was stored last, -1 for none. */
+  assignedGenerationId = -1;
+  /** Keyed delivery: a member has rejoined in this round, and so it ends soon. */
+  isRoundLimited = false;
+  /** Keyed delivery: leaders in a row that did not assign in time. */
+  lateLeaderCount = 0;
   /** Waits for the Empty state to become durable; null when it is, or the group is not Empty. */
   emptyStored: ((isStored: boolean) => void)[] | null = null;
   /** An image of it is durable or on its way. */
@@ -225,6 +232,17 @@ export class ClassicGroup {
         ? [...this.members.values()].map((member) => member.metadata(this.protocolName!))
         : null;
     this.#subscriptions = { metadata, topics: null };
+  }
+
+  /**
+   * Whether the member may know this generation: it is the present one, or one since it came in. A
+   * generation in between that it missed counts as well; nobody told the member of it, so that
+   * makes no difference.
+   */
+  wasGiven(member: ClassicMember, generationId: number): boolean {
+    const { firstGenerationId } = member;
+    const isSince = firstGenerationId >= 0 && firstGenerationId <= generationId;
+    return isSince && generationId <= this.generationId;
   }
 
   /** Who may act as this member: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID or NONE. */

@@ -1,6 +1,7 @@
 import { ErrorCode } from '../../protocol/error-codes.ts';
 import type { Now } from '../deadlines.ts';
 import type { ClassicContext } from './context.ts';
+import { keyedRules } from './keyed-rounds.ts';
 import type { HeartbeatRequest } from './messages.ts';
 import { touchSession } from './rebalance.ts';
 import { ClassicState } from './state.ts';
@@ -11,9 +12,18 @@ export function heartbeat(context: ClassicContext, request: HeartbeatRequest, no
   if (group === undefined) return ErrorCode.UNKNOWN_MEMBER_ID;
   const errorCode = group.checkMember(request.memberId, request.groupInstanceId);
   if (errorCode !== ErrorCode.NONE) return errorCode;
-  if (request.generationId !== group.generationId) return ErrorCode.ILLEGAL_GENERATION;
-  touchSession(context, group.members.get(request.memberId)!, now);
-  return group.state === ClassicState.preparingRebalance
-    ? ErrorCode.REBALANCE_IN_PROGRESS
-    : ErrorCode.NONE;
+  const member = group.members.get(request.memberId)!;
+  const isPresent = request.generationId === group.generationId;
+  if (!isPresent) {
+    // Of a round that it missed a member is told as if it went on: ILLEGAL_GENERATION would make
+    // Java consumers drop what they have handled and not committed.
+    const isLate = group.wasGiven(member, request.generationId);
+    if (!isLate || keyedRules(context, group) === null) return ErrorCode.ILLEGAL_GENERATION;
+  } else if (!member.isNew) {
+    member.noteGeneration(group.generationId);
+  }
+  touchSession(context, member, now);
+  if (isPresent && group.state !== ClassicState.preparingRebalance) return ErrorCode.NONE;
+  member.isAskedToRejoin = true;
+  return ErrorCode.REBALANCE_IN_PROGRESS;
 }

@@ -2,6 +2,7 @@ import { ErrorCode } from '../../protocol/error-codes.ts';
 import type { Now } from '../deadlines.ts';
 import type { ClassicContext } from './context.ts';
 import type { ClassicGroup } from './group.ts';
+import { comesLate, keyedRules, metadataForLeader } from './keyed-rounds.ts';
 import {
   addPendingJoin,
   createGroupIfRoom,
@@ -105,6 +106,10 @@ function hasRoomFor(
     case ClassicState.dead:
       return true;
     case ClassicState.preparingRebalance:
+      // In keyed delivery absent members stay, so they count.
+      if (keyedRules(context, group) !== null) {
+        return member !== undefined || group.members.size < context.options.groupSizeMax;
+      }
       return (
         (member !== undefined && member.awaitingJoin !== null) ||
         group.awaitingJoinCount < context.options.groupSizeMax
@@ -191,17 +196,27 @@ function rejoin(
   const isLeader = group.leaderId === member.memberId;
   // A leader of a stable group asks for a round on purpose: topics may have changed, which its
   // metadata does not show. In CompletingRebalance it merely lost the answer.
+  const isLate = comesLate(context, group, member, facts);
   const needsRound =
     group.state === ClassicState.preparingRebalance ||
-    hasChanged ||
+    (hasChanged && !isLate) ||
     (group.state === ClassicState.stable && isLeader);
+  const before = metadataOf(group, member);
+  if (needsRound || isLate) group.update(member, facts);
+  context.event(group, {
+    kind: 'memberRejoined',
+    member,
+    before,
+    after: metadataOf(group, member),
+  });
   if (!needsRound) {
     touchSession(context, member, now);
     const { memberId } = member;
-    context.answer(respond, joinedGeneration(group, memberId, { leader: group.leaderId! }));
+    member.noteGeneration(group.generationId);
+    const as = { leader: group.leaderId!, metadataOf: metadataForLeader(context, group) };
+    context.answer(respond, joinedGeneration(group, memberId, as));
     return;
   }
-  group.update(member, facts);
   const superseded = group.setAwaitingJoin(member, respond);
   if (superseded !== null) {
     // Kafka forgets the older request; here every request is answered. Its client, which is
@@ -210,4 +225,11 @@ function rejoin(
   }
   const reason = `member ${member.memberId} rejoins: ${request.reason ?? 'no reason given'}`;
   rebalanceOrAdvance(context, group, reason, now);
+}
+
+/** Its metadata for the group's protocol, or for its favourite one while the group has none. */
+function metadataOf(group: ClassicGroup, member: ClassicMember): Buffer {
+  const { protocols } = member.facts;
+  const protocol = protocols.find(({ name }) => name === group.protocolName) ?? protocols[0]!;
+  return protocol.metadata;
 }

@@ -5,6 +5,7 @@ import { type Now, Timer } from '../deadlines.ts';
 import type { GroupImage } from '../group-image.ts';
 import type { ClassicContext } from './context.ts';
 import { ClassicGroup } from './group.ts';
+import { keyedRules } from './keyed-rounds.ts';
 import { ClassicMember, type MemberFacts } from './member.ts';
 import {
   advanceRound,
@@ -16,6 +17,9 @@ import {
   touchSession,
 } from './rebalance.ts';
 import { ClassicState } from './state.ts';
+
+/** How often it is asked anew whether a silent member may stay. */
+const silentCheckMs = 1_000;
 
 /** An Empty group that nothing is known of yet. */
 export function createGroup(context: ClassicContext, groupId: string, now: Now): ClassicGroup {
@@ -114,6 +118,10 @@ function onSessionTimer(
 ): void {
   // The answer to what is parked starts the session anew.
   if (member.isKeptByParkedRequest) return;
+  if (keyedRules(context, group)?.keepsSilent(member, now) === true) {
+    touchSession(context, member, now, silentCheckMs);
+    return;
+  }
   removeMember(context, group, member, 'session timeout');
   rebalanceOrAdvance(context, group, `member ${member.memberId} timed out`, now);
 }
@@ -132,9 +140,12 @@ export function restoreGroup(
   group.isPersisted = true;
   group.generationId = image.generationId;
   group.protocolName = image.protocolName;
-  for (const { memberId, groupInstanceId, assignment, ...facts } of image.members) {
+  group.assignedGenerationId = image.members.length === 0 ? -1 : image.generationId;
+  for (const { memberId, groupInstanceId, assignment, generations, ...facts } of image.members) {
     const member = createMember(context, group, { memberId, groupInstanceId }, facts);
     member.assignment = assignment;
+    member.firstGenerationId = generations?.firstGenerationId ?? image.generationId;
+    member.lastGenerationId = generations?.lastGenerationId ?? image.generationId;
     group.add(member, image.protocolType!);
     touchSession(context, member, now);
   }
@@ -144,6 +155,7 @@ export function restoreGroup(
   group.state = image.members.length === 0 ? ClassicState.empty : ClassicState.stable;
   group.stateTimestampMs = image.stateTimestampMs;
   group.noteSubscriptions();
+  context.event(group, { kind: 'restored' });
   if (group.members.size > context.options.groupSizeMax) {
     // `group.max.size` was lowered: those who come back first stay.
     prepareRebalance(context, group, 'the restored group is too large', now);

@@ -23,6 +23,11 @@ export class ClassicMember {
   readonly session: Timer;
   facts: MemberFacts;
   assignment: Buffer = emptyBuffer;
+  /** The first and the last generation that an answer told it of, -1 for none. */
+  firstGenerationId = -1;
+  lastGenerationId = -1;
+  /** Since its last assignment an answer told it to rejoin: so it does not give up by itself. */
+  isAskedToRejoin = false;
   /**
    * Joined, but in no completed round yet. Such a member cannot heartbeat, so its session is
    * `newMemberJoinTimeoutMs` and runs even while its JoinGroup is parked (KAFKA-6024): clients that
@@ -57,6 +62,11 @@ export class ClassicMember {
     return protocol.metadata;
   }
 
+  noteGeneration(generationId: number): void {
+    if (this.firstGenerationId < 0) this.firstGenerationId = generationId;
+    this.lastGenerationId = generationId;
+  }
+
   /** Same protocols in the same order with the same bytes. */
   matches(protocols: readonly GroupProtocol[]): boolean {
     const own = this.facts.protocols;
@@ -77,8 +87,9 @@ export class ClassicMember {
   }
 
   image(assignment: Buffer): MemberImage {
-    const { memberId, groupInstanceId } = this;
-    return { memberId, groupInstanceId, ...this.facts, assignment };
+    const { memberId, groupInstanceId, firstGenerationId, lastGenerationId } = this;
+    const generations = { firstGenerationId, lastGenerationId };
+    return { memberId, groupInstanceId, ...this.facts, assignment, generations };
   }
 }
 

@@ -1,6 +1,7 @@
 import { ErrorCode } from '../../protocol/error-codes.ts';
 import type { Now } from '../deadlines.ts';
 import type { ClassicContext } from './context.ts';
+import { keyedRules } from './keyed-rounds.ts';
 import { createGroupIfRoom } from './lifecycle.ts';
 import type { OffsetCommitCheck } from './messages.ts';
 import { touchSession } from './rebalance.ts';
@@ -13,6 +14,9 @@ const groupIdNotFoundSince = 9;
  * Whether the sender may commit offsets to the group. A commit without generation comes from a
  * consumer that assigns itself its partitions, or from an admin tool: it is welcome while the
  * group has no members, and makes the group if there is none.
+ *
+ * In keyed delivery a member may commit in any generation that it was given: what it finished while
+ * others rebalanced is not thrown away.
  */
 export function validateOffsetCommit(
   context: ClassicContext,
@@ -41,12 +45,17 @@ export function validateOffsetCommit(
   if (generationId >= 0 || memberId !== '' || groupInstanceId !== null) {
     const errorCode = group.checkMember(memberId, groupInstanceId);
     if (errorCode !== ErrorCode.NONE) return errorCode;
-    if (generationId !== group.generationId) return ErrorCode.ILLEGAL_GENERATION;
+    const mayCommit =
+      generationId === group.generationId ||
+      (keyedRules(context, group) !== null &&
+        group.wasGiven(group.members.get(memberId)!, generationId));
+    if (!mayCommit) return ErrorCode.ILLEGAL_GENERATION;
   } else if (!isTransactional) {
     return ErrorCode.UNKNOWN_MEMBER_ID;
   }
   if (!isTransactional) {
-    if (group.state === ClassicState.completingRebalance) return ErrorCode.REBALANCE_IN_PROGRESS;
+    const isBetween = group.state === ClassicState.completingRebalance;
+    if (isBetween && keyedRules(context, group) === null) return ErrorCode.REBALANCE_IN_PROGRESS;
     touchSession(context, group.members.get(memberId)!, now);
   }
   group.holdsOffsets = true;

@@ -6,8 +6,9 @@
 import { assert } from '../../core/assert.ts';
 import { ErrorCode } from '../../protocol/error-codes.ts';
 import type { Now } from '../deadlines.ts';
-import type { ClassicContext, RemovalCause } from './context.ts';
+import type { ClassicContext, KeyedRules, RemovalCause } from './context.ts';
 import type { ClassicGroup } from './group.ts';
+import { keyedRules, leaderMs, metadataForLeader, otherLeader, roundMs } from './keyed-rounds.ts';
 import { type ClassicMember, emptyBuffer } from './member.ts';
 import type { JoinGroupResponse, SyncGroupResponse } from './messages.ts';
 import { joinError, joinedGeneration, syncError } from './responses.ts';
@@ -81,6 +82,16 @@ export function rebalanceOrAdvance(
 export function advanceRound(context: ClassicContext, group: ClassicGroup, now: Now): void {
   if (group.state !== ClassicState.preparingRebalance || group.isInitialRound) return;
   if (group.hasAllMembersJoined) completeRound(context, group, now);
+  else limitRound(context, group, now);
+}
+
+/** In keyed delivery a round ends soon after the first one has rejoined. */
+function limitRound(context: ClassicContext, group: ClassicGroup, now: Now): void {
+  if (group.isRoundLimited || group.awaitingJoinCount === 0) return;
+  const rules = keyedRules(context, group);
+  if (rules === null) return;
+  group.isRoundLimited = true;
+  context.deadlines.schedule(group.joinTimer, now.monotonicMs + roundMs(group, rules));
 }
 
 export function prepareRebalance(
@@ -93,12 +104,18 @@ export function prepareRebalance(
     dropAssignments(context, group, ErrorCode.REBALANCE_IN_PROGRESS, now);
   }
   group.pendingSyncs.clear();
+  group.isRoundLimited = false;
   context.deadlines.cancel(group.syncTimer);
   group.transitionTo(ClassicState.preparingRebalance, now);
   context.event(group, { kind: 'rebalanceStarted', reason });
-  if (group.isInitialRound) startInitialRound(context, group, now);
-  else if (group.hasAllMembersJoined) completeRound(context, group, now);
-  else context.deadlines.schedule(group.joinTimer, now.monotonicMs + group.rebalanceTimeoutMs);
+  if (group.isInitialRound) {
+    startInitialRound(context, group, now);
+  } else if (group.hasAllMembersJoined) {
+    completeRound(context, group, now);
+  } else {
+    context.deadlines.schedule(group.joinTimer, now.monotonicMs + group.rebalanceTimeoutMs);
+    limitRound(context, group, now);
+  }
 }
 
 /**
@@ -127,17 +144,22 @@ export function onJoinTimer(context: ClassicContext, group: ClassicGroup, now: N
   }
 }
 
-/** Begins the next generation with those who rejoined, and with static members in any case. */
+/**
+ * Begins the next generation with those who rejoined, and with static members in any case; in
+ * keyed delivery with all, as long as one of them can lead.
+ */
 function completeRound(context: ClassicContext, group: ClassicGroup, now: Now): void {
   assert(group.state === ClassicState.preparingRebalance, 'only a round can be completed');
   context.deadlines.cancel(group.joinTimer);
-  for (const member of [...group.members.values()]) {
+  const staysAbsent = keyedRules(context, group) !== null;
+  for (const member of staysAbsent ? [] : [...group.members.values()]) {
     if (member.awaitingJoin === null && member.groupInstanceId === null) {
       removeMember(context, group, member, 'did not rejoin');
     }
   }
   if (!group.electJoinedLeader() && group.members.size > 0) {
-    // Only absent static members are left. Their sessions will end them, or they come back.
+    // Only absent members are left. Their sessions will end them, or they come back.
+    group.isRoundLimited = false;
     const delayMs = Math.max(group.rebalanceTimeoutMs, emptyRoundDelayMsMin);
     context.deadlines.schedule(group.joinTimer, now.monotonicMs + delayMs);
     return;
@@ -149,16 +171,25 @@ function completeRound(context: ClassicContext, group: ClassicGroup, now: Now): 
 }
 
 function announceGeneration(context: ClassicContext, group: ClassicGroup, now: Now): void {
-  const leader = group.leaderId!;
+  const rules = keyedRules(context, group);
+  // The leader is shown who is absent, so all who are not are noted first.
+  for (const member of group.members.values()) {
+    if (member.awaitingJoin !== null) member.noteGeneration(group.generationId);
+  }
+  const as = { leader: group.leaderId!, metadataOf: metadataForLeader(context, group) };
   for (const member of group.members.values()) {
     if (member.awaitingJoin !== null) {
-      answerJoin(context, group, member, joinedGeneration(group, member.memberId, { leader }));
+      answerJoin(context, group, member, joinedGeneration(group, member.memberId, as));
+    } else if (rules !== null) {
+      // That others rebalance is no sign of life of an absent one.
+      continue;
     }
     touchSession(context, member, now);
     member.isNew = false;
     group.pendingSyncs.add(member.memberId);
   }
-  context.deadlines.schedule(group.syncTimer, now.monotonicMs + group.rebalanceTimeoutMs);
+  const waitMs = rules === null ? group.rebalanceTimeoutMs : leaderMs(group, rules);
+  context.deadlines.schedule(group.syncTimer, now.monotonicMs + waitMs);
   context.event(group, { kind: 'generationStarted' });
 }
 
@@ -175,12 +206,40 @@ function storeEmpty(context: ClassicContext, group: ClassicGroup): void {
   });
 }
 
-/** Whoever got the generation and did not ask for the assignment in time is taken out. */
+/**
+ * Whoever got the generation and did not ask for the assignment in time is taken out. In keyed
+ * delivery the first to be awaited is the leader, and not for long.
+ */
 export function onSyncTimer(context: ClassicContext, group: ClassicGroup, now: Now): void {
+  const rules = keyedRules(context, group);
+  if (rules !== null && group.state === ClassicState.completingRebalance) {
+    onLeaderLate(context, group, rules, now);
+    return;
+  }
   const late = [...group.pendingSyncs].map((memberId) => group.members.get(memberId)!);
   if (late.length === 0) return;
   for (const member of late) removeMember(context, group, member, 'did not sync');
   const reason = `members that did not sync in time: ${late.length}`;
+  prepareRebalance(context, group, reason, now);
+}
+
+/** A leader that has not assigned is absent: another present member leads a new round. */
+function onLeaderLate(
+  context: ClassicContext,
+  group: ClassicGroup,
+  rules: KeyedRules,
+  now: Now,
+): void {
+  const isStoring = group.storingGenerationId === group.generationId;
+  const other = isStoring ? null : otherLeader(group);
+  if (other === null) {
+    // The plan is on its way, or nobody waits for it.
+    context.deadlines.schedule(group.syncTimer, now.monotonicMs + leaderMs(group, rules));
+    return;
+  }
+  const reason = `leader ${group.leaderId} did not assign in time`;
+  group.lateLeaderCount++;
+  group.leaderId = other.memberId;
   prepareRebalance(context, group, reason, now);
 }
 
@@ -191,9 +250,13 @@ export function dropAssignments(
   errorCode: ErrorCode,
   now: Now,
 ): void {
+  // In keyed delivery lanes stay with those who have them until a new plan is stored.
+  const keepsAssignments = keyedRules(context, group) !== null;
   for (const member of group.members.values()) {
-    member.assignment = emptyBuffer;
+    if (!keepsAssignments) member.assignment = emptyBuffer;
     // While its request was parked a session that ran out was ignored, so it has to start anew.
-    if (answerSync(context, member, syncError(errorCode))) touchSession(context, member, now);
+    if (!answerSync(context, member, syncError(errorCode))) continue;
+    member.isAskedToRejoin = true;
+    touchSession(context, member, now);
   }
 }

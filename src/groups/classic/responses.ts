@@ -1,6 +1,6 @@
 import { ErrorCode } from '../../protocol/error-codes.ts';
 import type { ClassicGroup } from './group.ts';
-import { emptyBuffer } from './member.ts';
+import { type ClassicMember, emptyBuffer } from './member.ts';
 import type { JoinGroupResponse, SyncGroupResponse } from './messages.ts';
 
 export function joinError(memberId: string, errorCode: ErrorCode): JoinGroupResponse {
@@ -16,11 +16,18 @@ export function joinError(memberId: string, errorCode: ErrorCode): JoinGroupResp
   };
 }
 
+/** Which metadata of a member its leader is shown. */
+export type MetadataOf = (member: ClassicMember) => Buffer;
+
 /** The group's present generation, as the member `memberId` is told of it. */
 export function joinedGeneration(
   group: ClassicGroup,
   memberId: string,
-  as: { readonly leader: string; readonly skipAssignment?: boolean },
+  as: {
+    readonly leader: string;
+    readonly metadataOf: MetadataOf;
+    readonly skipAssignment?: boolean;
+  },
 ): JoinGroupResponse {
   const { generationId, protocolType, protocolName } = group;
   const members =
@@ -28,7 +35,7 @@ export function joinedGeneration(
       ? [...group.members.values()].map((member) => ({
           memberId: member.memberId,
           groupInstanceId: member.groupInstanceId,
-          metadata: member.metadata(protocolName!),
+          metadata: as.metadataOf(member),
         }))
       : [];
   return {

@@ -2,6 +2,7 @@ import { ErrorCode } from '../../protocol/error-codes.ts';
 import type { Now } from '../deadlines.ts';
 import type { ClassicContext } from './context.ts';
 import type { ClassicGroup } from './group.ts';
+import { metadataForLeader } from './keyed-rounds.ts';
 import { createMember } from './lifecycle.ts';
 import type { ClassicMember, MemberFacts } from './member.ts';
 import type { JoinGroupRequest, JoinGroupResponse, Respond } from './messages.ts';
@@ -42,6 +43,7 @@ export function replaceStaticMember(
   const leaderBefore = group.leaderId!;
   const { request } = returns;
   const member = takePlace(context, group, former, returns.memberId, former.facts, now);
+  if (group.state === ClassicState.stable) member.noteGeneration(group.generationId);
   group.update(member, returns.facts);
   group.setAwaitingJoin(member, returns.respond);
   touchSession(context, member, now);
@@ -76,10 +78,12 @@ function takePlace(
   context.deadlines.cancel(former.session);
   const member = createMember(context, group, { memberId, groupInstanceId }, facts);
   member.assignment = former.assignment;
+  // A plan that is being stored names the former id.
+  const planned = group.storingAssignments.get(former.memberId);
+  if (planned !== undefined) group.storingAssignments.set(memberId, planned);
   group.replace(former, member);
   touchSession(context, member, now);
-  context.event(group, { kind: 'memberRemoved', member: former, cause: 'replaced', reason: '' });
-  context.event(group, { kind: 'memberAdded', member, reason: 'replaces its former self' });
+  context.event(group, { kind: 'memberReplaced', former, member });
   return member;
 }
 
@@ -106,7 +110,9 @@ function storeReplacement(
       context.event(group, { kind: 'persistFailed', what: 'static member' });
       const error = joinError('', ErrorCode.COORDINATOR_NOT_AVAILABLE);
       answerJoin(context, group, member, error);
-      takePlace(context, group, member, former.memberId, former.facts, now);
+      const restored = takePlace(context, group, member, former.memberId, former.facts, now);
+      restored.firstGenerationId = former.firstGenerationId;
+      restored.lastGenerationId = former.lastGenerationId;
       group.noteSubscriptions();
     }
   });
@@ -121,11 +127,16 @@ function answerReplacement(
 ): void {
   const { memberId } = member;
   const leads = group.leaderId === memberId;
+  const metadataOf = metadataForLeader(context, group);
   // Before version 9 the answer names the leader's former id, so that a returning leader takes
   // itself for a follower and fetches its assignment instead of making a new one.
   const response =
     request.apiVersion >= skipAssignmentSince
-      ? joinedGeneration(group, memberId, { leader: group.leaderId!, skipAssignment: leads })
-      : joinedGeneration(group, memberId, { leader: leaderBefore });
+      ? joinedGeneration(group, memberId, {
+          leader: group.leaderId!,
+          metadataOf,
+          skipAssignment: leads,
+        })
+      : joinedGeneration(group, memberId, { leader: leaderBefore, metadataOf });
   answerJoin(context, group, member, response);
 }

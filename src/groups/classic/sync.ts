@@ -2,6 +2,7 @@ import { ErrorCode } from '../../protocol/error-codes.ts';
 import type { Now } from '../deadlines.ts';
 import type { ClassicContext } from './context.ts';
 import type { ClassicGroup } from './group.ts';
+import { completedPlan, keyedRules, partitionsByMember } from './keyed-rounds.ts';
 import { emptyBuffer } from './member.ts';
 import type { Respond, SyncGroupRequest, SyncGroupResponse } from './messages.ts';
 import { answerSync, dropAssignments, rebalanceOrAdvance, touchSession } from './rebalance.ts';
@@ -18,16 +19,18 @@ export function syncGroup(
   respond: Respond<SyncGroupResponse>,
 ): void {
   const group = context.groups.get(request.groupId);
-  const errorCode = checkSync(group, request);
+  const errorCode = checkSync(context, group, request);
   if (errorCode !== ErrorCode.NONE || group === undefined) {
     context.answer(respond, syncError(errorCode));
     return;
   }
   const member = group.members.get(request.memberId)!;
+  member.noteGeneration(group.generationId);
   group.pendingSyncs.delete(member.memberId);
   if (group.pendingSyncs.size === 0) context.deadlines.cancel(group.syncTimer);
   if (group.state === ClassicState.stable) {
     touchSession(context, member, now);
+    member.isAskedToRejoin = false;
     context.answer(respond, syncedAssignment(group, member.assignment));
     return;
   }
@@ -41,7 +44,11 @@ export function syncGroup(
   }
 }
 
-function checkSync(group: ClassicGroup | undefined, request: SyncGroupRequest): ErrorCode {
+function checkSync(
+  context: ClassicContext,
+  group: ClassicGroup | undefined,
+  request: SyncGroupRequest,
+): ErrorCode {
   const { apiVersion, protocolType, protocolName } = request;
   if (apiVersion >= protocolRequiredSince && (protocolType === null || protocolName === null)) {
     return ErrorCode.INCONSISTENT_GROUP_PROTOCOL;
@@ -50,38 +57,52 @@ function checkSync(group: ClassicGroup | undefined, request: SyncGroupRequest): 
   if (group === undefined) return ErrorCode.UNKNOWN_MEMBER_ID;
   const errorCode = group.checkMember(request.memberId, request.groupInstanceId);
   if (errorCode !== ErrorCode.NONE) return errorCode;
-  if (request.generationId !== group.generationId) return ErrorCode.ILLEGAL_GENERATION;
+  if (request.generationId !== group.generationId) {
+    const member = group.members.get(request.memberId)!;
+    const isLate = group.wasGiven(member, request.generationId);
+    if (!isLate || keyedRules(context, group) === null) return ErrorCode.ILLEGAL_GENERATION;
+    member.isAskedToRejoin = true;
+    return ErrorCode.REBALANCE_IN_PROGRESS;
+  }
   if (differs(protocolType, group.protocolType) || differs(protocolName, group.protocolName)) {
     return ErrorCode.INCONSISTENT_GROUP_PROTOCOL;
   }
-  return group.state === ClassicState.preparingRebalance
-    ? ErrorCode.REBALANCE_IN_PROGRESS
-    : ErrorCode.NONE;
+  if (group.state !== ClassicState.preparingRebalance) return ErrorCode.NONE;
+  group.members.get(request.memberId)!.isAskedToRejoin = true;
+  return ErrorCode.REBALANCE_IN_PROGRESS;
 }
 
 function differs(requested: string | null, own: string | null): boolean {
   return requested !== null && own !== null && requested !== own;
 }
 
-/** The leader has assigned. When that is durable everybody gets what is theirs. */
+/**
+ * The leader has assigned. When that is durable everybody gets what is theirs. In keyed delivery
+ * lanes have new owners then, also if a newer round has begun meanwhile.
+ */
 function storeAssignments(
   context: ClassicContext,
   group: ClassicGroup,
   request: SyncGroupRequest,
 ): void {
   const { generationId } = group;
-  const assignments = new Map<string, Buffer>();
-  for (const { memberId, assignment } of request.assignments) {
-    if (group.members.has(memberId)) assignments.set(memberId, Buffer.from(assignment));
-  }
+  const assignments = planFrom(context, group, request);
   group.storingGenerationId = generationId;
+  group.storingAssignments = assignments;
   group.isPersisted = true;
   context.persist(group.groupId, group.image(assignments), (isDurable, now) => {
-    if (group.storingGenerationId === generationId) group.storingGenerationId = -1;
+    if (group.storingGenerationId === generationId) {
+      group.storingGenerationId = -1;
+      group.storingAssignments = new Map();
+    }
+    if (isDurable) group.assignedGenerationId = generationId;
     // Someone may have joined, left or failed meanwhile; then a newer round is under way.
     const isAwaited =
       group.state === ClassicState.completingRebalance && group.generationId === generationId;
-    if (!isAwaited) return;
+    if (!isAwaited) {
+      if (isDurable && keyedRules(context, group) !== null) noteAssignments(group, assignments);
+      return;
+    }
     if (isDurable) {
       giveAssignments(context, group, assignments, now);
     } else {
@@ -92,17 +113,49 @@ function storeAssignments(
   });
 }
 
+function planFrom(
+  context: ClassicContext,
+  group: ClassicGroup,
+  request: SyncGroupRequest,
+): Map<string, Buffer> {
+  const plan = new Map<string, Buffer>();
+  for (const { memberId, assignment } of request.assignments) {
+    if (group.members.has(memberId)) plan.set(memberId, Buffer.from(assignment));
+  }
+  const rules = keyedRules(context, group);
+  if (rules === null) return plan;
+  const completed = new Map(completedPlan(group, rules, plan));
+  context.event(group, {
+    kind: 'assignmentPlanned',
+    assignments: partitionsByMember(completed),
+  });
+  return completed;
+}
+
+function noteAssignments(group: ClassicGroup, assignments: ReadonlyMap<string, Buffer>): void {
+  for (const member of group.members.values()) {
+    member.assignment = assignments.get(member.memberId) ?? emptyBuffer;
+  }
+}
+
 function giveAssignments(
   context: ClassicContext,
   group: ClassicGroup,
   assignments: ReadonlyMap<string, Buffer>,
   now: Now,
 ): void {
+  noteAssignments(group, assignments);
   for (const member of group.members.values()) {
-    member.assignment = assignments.get(member.memberId) ?? emptyBuffer;
     const response = syncedAssignment(group, member.assignment);
-    if (answerSync(context, member, response)) touchSession(context, member, now);
+    if (!answerSync(context, member, response)) continue;
+    member.isAskedToRejoin = false;
+    touchSession(context, member, now);
   }
+  if (keyedRules(context, group) !== null && group.pendingSyncs.size > 0) {
+    // Until here the leader was awaited, now it is the others, and they have more time.
+    context.deadlines.schedule(group.syncTimer, now.monotonicMs + group.rebalanceTimeoutMs);
+  }
+  group.lateLeaderCount = 0;
   group.transitionTo(ClassicState.stable, now);
   context.event(group, { kind: 'stable' });
 }

@@ -1,15 +1,20 @@
 /**
- * A coordinator, a disk and a crowd of consumers that do anything in any order, from one seed.
+ * A coordinator, in Kafka's or in keyed delivery, a disk and a crowd of consumers that do anything in any order, from one seed.
  * After each step the rules that must always hold are checked. One consumer among them behaves as
  * a good client does, and must never be thrown out.
  */
 
 import assert from 'node:assert/strict';
 import { type Random, seededRandom } from '../../../src/core/random.ts';
-import { classicDefaults } from '../../../src/groups/classic/context.ts';
+import {
+  classicDefaults,
+  type GroupEvent,
+  type KeyedRules,
+} from '../../../src/groups/classic/context.ts';
 import { ClassicCoordinator } from '../../../src/groups/classic/coordinator.ts';
 import type { ClassicGroup } from '../../../src/groups/classic/group.ts';
 import type { JoinGroupResponse, SyncGroupResponse } from '../../../src/groups/classic/messages.ts';
+import { encodeAssignment, readAssignment } from '../../../src/groups/consumer-protocol.ts';
 import type { Now } from '../../../src/groups/deadlines.ts';
 import {
   decodeGroupImage,
@@ -20,6 +25,7 @@ import { ErrorCode } from '../../../src/protocol/error-codes.ts';
 import { subscription } from './subscription.ts';
 
 export const groupId = 'g';
+const laneCount = 8;
 
 export interface Client {
   readonly name: string;
@@ -57,8 +63,11 @@ export class Chaos {
   #requests = 0;
   #ids = 0;
 
-  constructor(seed: number) {
+  readonly #isKeyed: boolean;
+
+  constructor(seed: number, isKeyed: boolean) {
     this.random = seededRandom(seed);
+    this.#isKeyed = isKeyed;
     this.coordinator = this.#newCoordinator();
   }
 
@@ -78,11 +87,22 @@ export class Chaos {
         if (coordinator !== this.coordinator) return done(false, this.now);
         this.#writes.push({ image, done });
       },
-      onEvent: (group) => this.#groups.add(group),
+      onEvent: (group, event) => {
+        this.#groups.add(group);
+        if (this.#isKeyed) checkKeyedEvent(group, event);
+      },
+      keyedRules: () => (this.#isKeyed ? this.#keyedRules : null),
     });
     this.#unanswered.set(coordinator, new Set());
     return coordinator;
   }
+
+  readonly #keyedRules: KeyedRules = {
+    rebalanceWaitMs: 1_000,
+    laneCount: () => laneCount,
+    keepsSilent: ({ memberId }, { monotonicMs }) =>
+      memberId.startsWith('c5') && Math.floor(monotonicMs / 20_000) % 2 === 0,
+  };
 
   /** Finishes up to `count` writes in order; a failed one loses only itself. */
   finishWrites(count: number, failsOneIn: number): void {
@@ -198,14 +218,14 @@ export class Chaos {
         protocolName: client.protocol,
         assignments: client.assignsTo.map((id) => ({
           memberId: id,
-          assignment: Buffer.from(`${id}:${generationId}:${salt}`),
+          assignment: this.#assignment(`${id}:${generationId}:${salt}`, id),
         })),
       },
       this.now,
       (response) => {
         once();
         if (response.errorCode === ErrorCode.NONE) {
-          this.#noteAssignment(client, generationId, response.assignment.toString());
+          this.#noteAssignment(client, generationId, response.assignment);
         }
         then(response);
       },
@@ -213,13 +233,28 @@ export class Chaos {
   }
 
   /** Given out is durable: not even a crash may let a generation have another assignment. */
-  #noteAssignment(client: Client, generationId: number, assignment: string): void {
+  #noteAssignment(client: Client, generationId: number, bytes: Buffer): void {
+    const assignment = bytes.toString('latin1');
     const key = `${this.#lives}/${generationId}/${client.instance ?? client.memberId}`;
     const before = this.#assignments.get(key);
     assert.ok(before === undefined || before === assignment, `${key}: ${before} and ${assignment}`);
     this.#assignments.set(key, assignment);
-    if (assignment === '') return;
-    assert.equal(Number(assignment.split(':')[1]), generationId, 'made for this generation');
+    const text = this.#isKeyed ? readAssignment(bytes)?.userData : bytes;
+    // Nothing assigned, or leftovers alone.
+    if (text == null || text.length === 0) return;
+    assert.equal(Number(text.toString().split(':')[1]), generationId, 'made for this generation');
+  }
+
+  /** In keyed delivery it names one lane or none; the other lanes are left over. */
+  #assignment(text: string, memberId: string): Buffer {
+    const userData = Buffer.from(text);
+    if (!this.#isKeyed) return userData;
+    const number = Number(memberId.split('-').at(-1));
+    const lanes = Array.from({ length: laneCount }, (_, lane) => lane).filter(
+      (lane) => lane % 3 > 0 && lane === number % laneCount,
+    );
+    const partitions = new Map([['range', lanes]]);
+    return encodeAssignment({ version: 0, partitions, userData });
   }
 
   heartbeat(client: Client): ErrorCode {
@@ -267,6 +302,15 @@ export class Chaos {
       else checkGroup(group);
     }
   }
+}
+
+function checkKeyedEvent(group: ClassicGroup, event: GroupEvent): void {
+  if (event.kind === 'memberRemoved') assert.notEqual(event.cause, 'did not rejoin');
+  if (event.kind !== 'assignmentPlanned') return;
+  const topic = group.protocolName!;
+  const lanes = [...event.assignments.values()].flatMap((owned) => owned?.get(topic) ?? []);
+  const all = new Set(lanes);
+  assert.equal(all.size, laneCount, 'every lane has an owner');
 }
 
 /** What must hold for a group between any two events. */

@@ -130,8 +130,8 @@ function crowd(chaos: Chaos): Client[] {
   );
 }
 
-function run(seed: number): void {
-  const chaos = new Chaos(seed);
+function run(seed: number, isKeyed: boolean): void {
+  const chaos = new Chaos(seed, isKeyed);
   const good = new GoodClient(chaos);
   const clients = crowd(chaos);
   const failsOneIn = [0, 4, 10][seed % 3]!;
@@ -171,16 +171,19 @@ function settle(chaos: Chaos, good: GoodClient): void {
   assert.equal(chaos.unansweredCount, 0, 'every request was answered');
 }
 
-test('random histories keep the rules of classic groups', () => {
-  const seeds =
-    onlySeed === undefined
-      ? Array.from({ length: seedCount }, (_, i) => i + 1)
-      : [Number(onlySeed)];
-  for (const seed of seeds) {
-    try {
-      run(seed);
-    } catch (error) {
-      throw new Error(`seed ${seed}: ${error instanceof Error ? error.stack : error}`);
+for (const isKeyed of [false, true]) {
+  const delivery = isKeyed ? 'keyed delivery' : 'log delivery';
+  test(`random histories keep the rules of classic groups in ${delivery}`, () => {
+    const seeds =
+      onlySeed === undefined
+        ? Array.from({ length: seedCount }, (_, i) => i + 1)
+        : [Number(onlySeed)];
+    for (const seed of seeds) {
+      try {
+        run(seed, isKeyed);
+      } catch (error) {
+        throw new Error(`seed ${seed}: ${error instanceof Error ? error.stack : error}`);
+      }
     }
-  }
-});
+  });
+}

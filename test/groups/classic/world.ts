@@ -8,8 +8,11 @@
  *     hold / stored / failed   writes wait from now on / the oldest one succeeds / fails
  *     restart             another coordinator takes over from the durable images
  *     options ...         a new world with these options
+ *     keyed wait=MS t=N   from now on keyed delivery, with N lanes of topic t; `log` ends it
+ *     silent NAME ...     whose sessions may run out from now on
  *
- * Settings are `key=value`; `id=-` is the empty member id. Answers print as they arrive.
+ * Settings are `key=value`; `id=-` is the empty member id. Answers print as they arrive. In keyed
+ * delivery `lanes=a:t/0+t/1,b:-` assigns, `owned=t/0` joins, and answers show lanes.
  */
 
 import assert from 'node:assert/strict';
@@ -28,6 +31,13 @@ import {
   type GroupImage,
 } from '../../../src/groups/group-image.ts';
 import { errorName } from '../../../src/protocol/error-codes.ts';
+import {
+  assignmentOf,
+  assignmentText,
+  cooperativeSubscription,
+  lanesText,
+  ownedText,
+} from './lane-text.ts';
 import { subscription } from './subscription.ts';
 
 const wallStartMs = 1_700_000_000_000;
@@ -59,6 +69,8 @@ export class World {
   readonly #consumers = new Map<string, Consumer>();
   readonly #writes: Write[] = [];
   readonly #disk = new Map<string, Buffer>();
+  #keyed: { readonly waitMs: number; readonly lanes: Args } | null = null;
+  #silent: readonly string[] = [];
 
   get now(): Now {
     return { monotonicMs: this.#monotonicMs, wallMs: wallStartMs + this.#monotonicMs };
@@ -86,6 +98,19 @@ export class World {
     stored: () => this.#finishWrite(true),
     failed: () => this.#finishWrite(false),
     restart: (_, args) => this.#restart(args),
+    keyed: (_, args) => {
+      this.#keyed = { waitMs: Number(args.get('wait') ?? 1_000), lanes: args };
+    },
+    log: () => {
+      this.#keyed = null;
+    },
+    silent: (names) => {
+      this.#silent = names.map((name) => this.#consumer(name).memberId);
+    },
+    expel: ([name], args) =>
+      this.#say(
+        `expelled: ${this.#coordinator.expelMember(groupOf(args), this.#consumer(name!).memberId, 'lease', this.now)}`,
+      ),
     unload: () => this.#coordinator.unload(this.now),
     describe: (_, args) => this.#describe(args),
     list: (_, args) => this.#list(args),
@@ -118,18 +143,32 @@ export class World {
     return new ClassicCoordinator(this.#options, {
       uuid: () => String(++this.#ids),
       persist: (groupId, image, done) => {
-        this.#say(`* write ${groupId}: ${imageText(image)}`);
+        this.#say(`* write ${groupId}: ${imageText(image, this.#assignmentText)}`);
         this.#writes.push({ groupId, image, done });
         if (!this.#holdsWrites) this.#finishWrite(true);
       },
-      onEvent: (group, event) => this.#say(`* ${eventText(group, event)}`),
+      onEvent: (group, event) => {
+        const lines = this.#keyed === null ? null : keyedEventText(event);
+        for (const line of lines ?? eventText(group, event)) this.#say(`* ${line}`);
+      },
+      keyedRules: () =>
+        this.#keyed && {
+          rebalanceWaitMs: this.#keyed.waitMs,
+          laneCount: (topic) => Number(this.#keyed?.lanes.get(topic) ?? 0),
+          keepsSilent: ({ memberId }) => this.#silent.includes(memberId),
+        },
     });
   }
+
+  readonly #assignmentText = (bytes: Buffer): string =>
+    this.#keyed === null ? bytes.toString() : assignmentText(bytes);
 
   /** A new world, in which consumers remember their ids. */
   #setOptions(args: Args): void {
     this.#options = { ...classicDefaults, ...numbers(args) };
     this.#holdsWrites = false;
+    this.#keyed = null;
+    this.#silent = [];
     this.#disk.clear();
     this.#restart(new Map());
   }
@@ -199,7 +238,9 @@ export class World {
           name,
           metadata: args.has('raw')
             ? Buffer.from(args.get('raw')!)
-            : subscription(topics, args.get('meta') ?? ''),
+            : args.has('owned')
+              ? cooperativeSubscription(topics, args.get('owned')!, consumer.generation)
+              : subscription(topics, args.get('meta') ?? ''),
         })),
         sessionTimeoutMs: Number(args.get('session') ?? 10_000),
         rebalanceTimeoutMs: Number(args.get('rebalance') ?? 60_000),
@@ -208,7 +249,7 @@ export class World {
       this.now,
       (response) => {
         assert.equal(++answers, 1, 'one answer per request');
-        this.#say(`${consumer.name} <- JoinGroup ${joinText(response)}`);
+        this.#say(`${consumer.name} <- JoinGroup ${joinText(response, this.#keyed !== null)}`);
         if (response.errorCode === 79) consumer.memberId = response.memberId;
         if (response.errorCode !== 0) return;
         consumer.memberId = response.memberId;
@@ -220,7 +261,8 @@ export class World {
   }
 
   #sync(consumer: Consumer, args: Args): void {
-    const pairs = (args.get('assign') ?? '').split(',').filter((pair) => pair !== '');
+    const plan = args.get('assign') ?? args.get('lanes') ?? '';
+    const pairs = plan.split(',').filter((pair) => pair !== '');
     let answers = 0;
     this.#coordinator.syncGroup(
       {
@@ -233,7 +275,7 @@ export class World {
         protocolName: nullable(args.get('protocol') ?? consumer.protocol ?? '-'),
         assignments: pairs.map((pair) => {
           const [name, value] = pair.split(':');
-          const assignment = Buffer.from(value!);
+          const assignment = args.has('lanes') ? assignmentOf(value!) : Buffer.from(value!);
           return { memberId: this.#consumers.get(name!)?.memberId ?? name!, assignment };
         }),
       },
@@ -241,7 +283,9 @@ export class World {
       ({ errorCode, protocolType, protocolName, assignment }) => {
         assert.equal(++answers, 1, 'one answer per request');
         const detail =
-          errorCode === 0 ? ` ${protocolType}/${protocolName} assignment=${assignment}` : '';
+          errorCode === 0
+            ? ` ${protocolType}/${protocolName} assignment=${this.#assignmentText(assignment)}`
+            : '';
         this.#say(`${consumer.name} <- SyncGroup ${errorName(errorCode)}${detail}`);
       },
     );
@@ -360,7 +404,7 @@ function nullable(text: string): string | null {
   return text === '-' ? null : text;
 }
 
-function joinText(response: JoinGroupResponse): string {
+function joinText(response: JoinGroupResponse, showsOwned: boolean): string {
   const { errorCode, memberId, generationId, leader, skipAssignment } = response;
   const protocol = `${response.protocolType}/${response.protocolName}`;
   if (errorCode !== 0) {
@@ -369,32 +413,61 @@ function joinText(response: JoinGroupResponse): string {
   }
   const members = response.members.map((member) => {
     const instance = member.groupInstanceId === null ? '' : `(${member.groupInstanceId})`;
-    return `${member.memberId}${instance}`;
+    const owned = showsOwned ? `[${ownedText(member.metadata)}]` : '';
+    return `${member.memberId}${instance}${owned}`;
   });
   const list = members.length === 0 ? '' : ` members=${members.join(',')}`;
   const skip = skipAssignment ? ' skip-assignment' : '';
   return `NONE id=${memberId} gen=${generationId} ${protocol} leader=${leader}${skip}${list}`;
 }
 
-function imageText(image: GroupImage | null): string {
+function imageText(image: GroupImage | null, assignmentText: (bytes: Buffer) => string): string {
   if (image === null) return 'deleted';
   const { generationId, protocolType, protocolName, leaderId } = image;
-  const members = image.members.map(({ memberId, assignment }) => `${memberId}=${assignment}`);
+  const members = image.members.map(
+    ({ memberId, assignment }) => `${memberId}=${assignmentText(assignment)}`,
+  );
   const protocol = `${protocolType}/${protocolName}`;
   return `gen=${generationId} ${protocol} leader=${leaderId} [${members.join(' ')}]`;
 }
 
-function eventText(group: ClassicGroup, event: GroupEvent): string {
+function eventText(group: ClassicGroup, event: GroupEvent): string[] {
   switch (event.kind) {
     case 'memberAdded':
-      return `added: ${event.reason}`;
+      return [`added: ${event.reason}`];
     case 'memberRemoved':
-      return `removed ${event.member.memberId}: ${event.cause} ${event.reason}`.trimEnd();
+      return [`removed ${event.member.memberId}: ${event.cause} ${event.reason}`.trimEnd()];
+    case 'memberReplaced':
+      return [`removed ${event.former.memberId}: replaced`, 'added: replaces its former self'];
     case 'rebalanceStarted':
-      return `rebalance: ${event.reason}`;
+      return [`rebalance: ${event.reason}`];
     case 'persistFailed':
-      return `could not store: ${event.what}`;
+      return [`could not store: ${event.what}`];
+    case 'memberRejoined':
+    case 'restored':
+      return [];
     default:
-      return `${event.kind} gen=${group.generationId}`;
+      return [`${event.kind} gen=${group.generationId}`];
+  }
+}
+
+/** What only keyed delivery listens for; null for the rest. */
+function keyedEventText(event: GroupEvent): string[] | null {
+  switch (event.kind) {
+    case 'memberRejoined': {
+      const asked = event.member.isAskedToRejoin ? ', asked to' : '';
+      const [before, after] = [event.before, event.after].map(ownedText);
+      return [`${event.member.memberId} rejoined: ${before} => ${after}${asked}`];
+    }
+    case 'memberReplaced':
+      return [`${event.former.memberId} replaced by ${event.member.memberId}`];
+    case 'assignmentPlanned': {
+      const each = [...event.assignments].map(([id, lanes]) => `${id}=${lanesText(lanes)}`);
+      return [`planned ${each.join(' ')}`];
+    }
+    case 'restored':
+      return ['restored'];
+    default:
+      return null;
   }
 }
