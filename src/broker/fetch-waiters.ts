@@ -83,7 +83,7 @@ export class FetchWaiters {
 
   #onApplied(entry: StoredEntry): void {
     if (this.#count === 0) return;
-    if (entry.type === EntryType.batches) {
+    if (entry.batches.length > 0) {
       for (let i = 0; i < entry.partitions.length; i++) {
         this.#touch(entry.partitions[i]!, entry.batches[i]!.length);
       }

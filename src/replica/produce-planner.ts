@@ -236,7 +236,6 @@ export class ProducePlanner {
   }
 
   #onApplied(entry: StoredEntry): void {
-    if (entry.type !== EntryType.batches) return;
     for (let i = 0; i < entry.batches.length; i++) {
       this.#producers.applied(entry.partitions[i]!, entry.batches[i]!);
     }
