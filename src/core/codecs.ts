@@ -4,14 +4,11 @@
  */
 
 import { constants, gunzipSync, gzipSync } from 'node:zlib';
-import { compress as compressZstd, decompress as expandZstd, isLoaded } from '@foxglove/wasm-zstd';
 import { type Codec, type Codecs, DecompressionError } from './compression.ts';
 import { compressLz4, decompressLz4 } from './lz4-frame.ts';
 import { compressSnappy, decompressSnappy } from './snappy-xerial.ts';
+import { compressZstd, decompressZstd } from './zstd.ts';
 import { zstdBound } from './zstd-bound.ts';
-
-/** The wasm of zstd is compiled once, while this module is loaded. */
-await isLoaded;
 
 /** The wasm memory ends at 2 GiB; what is asked of it at once stays well below. */
 const zstdBytesMax = 512 * 1024 * 1024;
@@ -39,12 +36,12 @@ const snappy: Codec = { compress: compressSnappy, decompress: decompressSnappy }
 const lz4: Codec = { compress: compressLz4, decompress: decompressLz4 };
 
 const zstd: Codec = {
-  compress: (bytes, level) => compressZstd(bytes, level),
+  compress: compressZstd,
   decompress(bytes, bytesMax) {
     const bound = zstdBound(asBuffer(bytes));
     const allowed = Math.min(bytesMax, zstdBytesMax);
     try {
-      return expandZstd(bytes, Math.min(bound, allowed));
+      return decompressZstd(bytes, Math.min(bound, allowed));
     } catch (error) {
       // The decoder does not say whether the result did not fit or the input is malformed.
       if (bound > allowed) throw tooLarge('zstd', bytesMax, error);
