@@ -33,6 +33,7 @@ export const offsetCommit = defineHandler({
     }
     const { broker, apiVersion } = context;
     const { groupId, memberId, groupInstanceId, generationIdOrMemberEpoch } = request;
+    broker.groups.heardFrom(context, groupId, memberId);
     const groupError = broker.groups.run((coordinator, now) =>
       coordinator.validateOffsetCommit(
         {

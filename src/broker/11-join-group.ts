@@ -1,3 +1,4 @@
+import { ErrorCode } from '../protocol/error-codes.ts';
 import { joinGroupRequest, joinGroupResponse } from '../protocol/schema/11-join-group.ts';
 import { clientHost } from './client-host.ts';
 import { defineHandler } from './handler.ts';
@@ -10,9 +11,20 @@ export const joinGroup = defineHandler({
   request: joinGroupRequest,
   response: joinGroupResponse,
   versions: [0, 9],
-  handle(request, { broker, client, clientId, apiVersion }, answer) {
+  handle(request, context, answer) {
+    const { broker, client, clientId, apiVersion } = context;
     const join = { ...request, apiVersion, clientId, clientHost: clientHost(client) };
     const respond = broker.groups.paced(answer);
-    broker.groups.run((coordinator, now) => coordinator.joinGroup(join, now, respond));
+    // It may close before the answer, and then nobody is heard on it any more.
+    broker.groups.connections.open(context);
+    broker.groups.run((coordinator, now) =>
+      coordinator.joinGroup(join, now, (response) => {
+        if (response.errorCode === ErrorCode.NONE) {
+          const { connections } = broker.groups;
+          connections.note(client.connectionId, request.groupId, response.memberId);
+        }
+        respond(response);
+      }),
+    );
   },
 });

@@ -5,7 +5,9 @@ export const heartbeat = defineHandler({
   request: heartbeatRequest,
   response: heartbeatResponse,
   versions: [0, 4],
-  handle(request, { broker }, answer) {
+  handle(request, context, answer) {
+    const { broker } = context;
+    broker.groups.heardFrom(context, request.groupId, request.memberId);
     const errorCode = broker.groups.run((coordinator, now) => coordinator.heartbeat(request, now));
     answer({ errorCode });
   },

@@ -6,7 +6,9 @@ export const syncGroup = defineHandler({
   request: syncGroupRequest,
   response: syncGroupResponse,
   versions: [0, 5],
-  handle(request, { broker, apiVersion }, answer) {
+  handle(request, context, answer) {
+    const { broker, apiVersion } = context;
+    broker.groups.heardFrom(context, request.groupId, request.memberId);
     const respond = broker.groups.paced(answer);
     broker.groups.run((coordinator, now) =>
       coordinator.syncGroup({ ...request, apiVersion }, now, respond),

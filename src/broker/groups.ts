@@ -1,17 +1,23 @@
 import type { Settings } from '../config/settings.ts';
 import { BytesError } from '../core/bytes.ts';
-import { classicDefaults } from '../groups/classic/context.ts';
+import { type ClassicPorts, classicDefaults, type GroupEvent } from '../groups/classic/context.ts';
 import { ClassicCoordinator } from '../groups/classic/coordinator.ts';
+import type { ClassicGroup } from '../groups/classic/group.ts';
 import type { Now } from '../groups/deadlines.ts';
 import { decodeGroupImage, encodeGroupImage, type GroupImage } from '../groups/group-image.ts';
 import { encodeGroupDeleted, encodeGroupStored } from '../state/commands.ts';
 import { EntryType } from '../state/entry-types.ts';
 import type { Broker } from './broker.ts';
+import type { RequestContext } from './handler.ts';
+import { MemberConnections } from './member-connections.ts';
 import { PacedAnswers } from './paced-answers.ts';
 
 /** Timers are looked at no more often than this. */
 const timerMsMin = 1;
 const timerMsMax = 60_000;
+
+/** Who follows the membership of groups, and says which of them are in keyed delivery. */
+export type GroupFollower = Pick<ClassicPorts, 'onEvent' | 'keyedRules'>;
 
 /**
  * The group coordinator of this node: gives the pure coordinator its clock, its timer and its
@@ -21,16 +27,22 @@ export class Groups {
   readonly #broker: Broker;
   readonly #coordinator: ClassicCoordinator;
   readonly #answers: PacedAnswers;
+  readonly connections = new MemberConnections();
   #cancelTimer: (() => void) | undefined;
   #timerMs = Number.POSITIVE_INFINITY;
   #unloaded = false;
 
-  constructor(broker: Broker) {
+  constructor(broker: Broker, follower: GroupFollower = {}) {
     this.#broker = broker;
     this.#answers = new PacedAnswers(broker.clock);
     this.#coordinator = new ClassicCoordinator(optionsFrom(broker.staticSettings), {
       uuid: () => uuid(broker.random.bytes(16)),
       persist: (groupId, image, done) => this.#persist(groupId, image, done),
+      onEvent: (group, event) => {
+        this.#followMembers(group, event);
+        follower.onEvent?.(group, event);
+      },
+      keyedRules: (groupId) => follower.keyedRules?.(groupId) ?? null,
     });
     this.#restore();
   }
@@ -47,6 +59,13 @@ export class Groups {
     return result;
   }
 
+  /** A member of that name, if there is one, has spoken on this connection. */
+  heardFrom(context: RequestContext, groupId: string, memberId: string): void {
+    if (!this.#coordinator.hasMember(groupId, memberId)) return;
+    this.connections.open(context);
+    this.connections.note(context.client.connectionId, groupId, memberId);
+  }
+
   /** For answers that may become due together with those of a whole group. */
   paced<T>(answer: (response: T) => void): (response: T) => void {
     return this.#answers.paced(answer);
@@ -57,6 +76,21 @@ export class Groups {
     this.#unloaded = true;
     this.#cancelTimer?.();
     this.#coordinator.unload(this.now());
+  }
+
+  #followMembers({ groupId, members }: ClassicGroup, event: GroupEvent): void {
+    switch (event.kind) {
+      case 'memberRemoved':
+        this.connections.forget(groupId, event.member.memberId);
+        break;
+      case 'memberReplaced':
+        this.connections.forget(groupId, event.former.memberId);
+        break;
+      case 'restored':
+        for (const memberId of members.keys()) this.connections.restore(groupId, memberId);
+        break;
+      default:
+    }
   }
 
   #restore(): void {

@@ -1,7 +1,7 @@
 /**
- * A coordinator, in Kafka's or in keyed delivery, a disk and a crowd of consumers that do anything in any order, from one seed.
- * After each step the rules that must always hold are checked. One consumer among them behaves as
- * a good client does, and must never be thrown out.
+ * A coordinator, in Kafka's or in keyed delivery, a disk and a crowd of consumers that do anything
+ * in any order, from one seed. After each step the rules that must always hold are checked. One
+ * consumer among them behaves as a good client does, and must never be thrown out.
  */
 
 import assert from 'node:assert/strict';

@@ -353,7 +353,8 @@ export class World {
       const instance = member.groupInstanceId === null ? '' : ` instance=${member.groupInstanceId}`;
       this.#say(
         `  ${member.memberId}${instance} ${member.clientId}@${member.clientHost} ` +
-          `metadata=${member.memberMetadata.length} assignment=${member.memberAssignment}`,
+          `metadata=${member.memberMetadata.length} ` +
+          `assignment=${this.#assignmentText(member.memberAssignment)}`,
       );
     }
   }
