@@ -121,13 +121,18 @@ export class Consumers {
     return this.#program.errors;
   }
 
+  /** Calls of handlers that are in the file of events. */
+  get handledCount(): number {
+    return this.#handled;
+  }
+
   /** Waits until each of them has its share of the partitions. */
   async ready(msMax: number): Promise<void> {
     if (await this.#program.until(() => this.#isReady, msMax)) return;
     throw new Error(`the consumers did not get their partitions: ${this.errors}`);
   }
 
-  /** Waits until so many calls of handlers are in the file of events; false if it takes longer. */
+  /** Waits until there are so many of them; false if it takes longer. */
   handled(count: number, msMax: number): Promise<boolean> {
     return this.#program.until(() => this.#handled >= count, msMax);
   }

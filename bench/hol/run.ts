@@ -115,12 +115,13 @@ async function drive(
     const producerLate = await producer.send(records, startUs, (endUs - nowUs()) / 1000);
     let isFinished = false;
     // Repetitions count as handled too, so the events have to tell whether all are there.
-    for (let more = 0; !isFinished && nowUs() < endUs; ) {
-      const wanted = warmUpRecords + arrivals.length + more;
+    let wanted = warmUpRecords + arrivals.length;
+    while (!isFinished && nowUs() < endUs) {
       await consumers.handled(wanted, (endUs - nowUs()) / 1000);
-      const deliveries = readEvents(events, startUs, arrivals.length);
-      isFinished = new Set(deliveries.map(({ sequence }) => sequence)).size === arrivals.length;
-      more = deliveries.length - arrivals.length + 1;
+      const seen = new Set<number>();
+      for (const { sequence } of readEvents(events, startUs, arrivals.length)) seen.add(sequence);
+      isFinished = seen.size === arrivals.length;
+      wanted = consumers.handledCount + 1;
     }
     if (isFinished) await pause(quietMs);
     await consumers.stop();
