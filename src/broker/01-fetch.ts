@@ -14,6 +14,7 @@ import {
 import { FetchResponseWriter } from './fetch-response.ts';
 import { type FetchSession, nextEpoch } from './fetch-session.ts';
 import type { Handler, RequestContext } from './handler.ts';
+import { LaneFetch, namesLanes } from './keyed/lane-fetch.ts';
 import { type Opened, PendingFetch } from './pending-fetch.ts';
 
 const initialEpoch = 0;
@@ -47,6 +48,10 @@ async function startFetch(
   context: RequestContext,
 ): Promise<void> {
   const { broker } = context;
+  if (namesLanes(request)) {
+    new LaneFetch(context, correlationId, request).start();
+    return;
+  }
   const opening = openSession(request.options, request.partitionCount, broker);
   const opened =
     typeof opening === 'number' ? opening : await openPartitions(opening, request, broker);

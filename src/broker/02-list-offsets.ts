@@ -46,8 +46,9 @@ function nextTurn({ clock }: Broker): Promise<void> {
  */
 async function findAll(
   request: ListOffsetsRequest,
-  { broker, apiVersion, onClosed }: RequestContext,
+  context: RequestContext,
 ): Promise<ListOffsetsResponseInput['topics'] | undefined> {
+  const { broker, apiVersion, onClosed } = context;
   const repeated = await repeatedPartitions(request, broker);
   let isGone = false;
   const forgetClose = onClosed(() => {
@@ -69,7 +70,8 @@ async function findAll(
       found.push(
         isRepeated
           ? { partitionIndex, errorCode: ErrorCode.INVALID_REQUEST }
-          : await find(broker, apiVersion, name, partition),
+          : (laneEnd(context, name, partition) ??
+              (await find(broker, apiVersion, name, partition))),
       );
     }
     topics.push({ name, partitions: found });
@@ -112,6 +114,19 @@ class PartitionSet {
     const before = indexes.size;
     return indexes.add(index).size > before;
   }
+}
+
+/** The end of a lane, for the member that was told its position and asks for the end of it. */
+function laneEnd(
+  { broker, client, clientId }: RequestContext,
+  topicName: string,
+  { partitionIndex, timestamp }: RequestPartition,
+): ResponsePartition | undefined {
+  if (timestamp !== Special.latest) return undefined;
+  const asker = { memberId: null, client, clientId };
+  const offset = broker.keyed.laneEnd(topicName, partitionIndex, asker);
+  if (offset === undefined) return undefined;
+  return { partitionIndex, errorCode: ErrorCode.NONE, timestamp: -1, offset, leaderEpoch: -1 };
 }
 
 interface Found {

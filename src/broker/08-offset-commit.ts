@@ -7,8 +7,11 @@ import {
 } from '../protocol/schema/08-offset-commit.ts';
 import type { CommittedOffset } from '../state/commands.ts';
 import type { Topic } from '../state/topics.ts';
+import type { Broker } from './broker.ts';
 import { coordinatorError } from './coordinator-errors.ts';
 import { defineHandler, type RequestContext } from './handler.ts';
+import type { Delivery } from './keyed/delivery.ts';
+import { commitLane } from './keyed/lane-offsets.ts';
 
 type RequestPartition = OffsetCommitRequest['topics'][number]['partitions'][number];
 /** The error of a partition that is refused by itself, or undefined: it gets what the rest gets. */
@@ -52,8 +55,15 @@ export const offsetCommit = defineHandler({
       return;
     }
     const offsets = plan.offsets();
+    const deliveries = takeLanes(broker, request, offsets);
+    for (const delivery of deliveries) {
+      delivery.flush();
+      delivery.serveSoon();
+    }
     if (offsets.size === 0) {
-      answer(plan.response(ErrorCode.NONE));
+      if (deliveries.size === 0) answer(plan.response(ErrorCode.NONE));
+      else
+        broker.replica.afterPlanned((outcome) => answer(plan.response(coordinatorError(outcome))));
       return;
     }
     broker.offsets.commit({ groupId, offsets: [...offsets] }, (outcome) => {
@@ -61,6 +71,31 @@ export const offsetCommit = defineHandler({
     });
   },
 });
+
+/**
+ * Commits of lanes go to the keyed deliveries that they belong to; what is left in `offsets` is
+ * committed to the log's partitions.
+ */
+function takeLanes(
+  broker: Broker,
+  { groupId, memberId }: OffsetCommitRequest,
+  offsets: Map<number, CommittedOffset>,
+): Set<Delivery> {
+  const deliveries = new Set<Delivery>();
+  const { partitions } = broker.replica.state.topics;
+  for (const [partition, { offset }] of offsets) {
+    const lane = {
+      topic: partitions.topic(partition)!,
+      index: partitions.index(partition),
+      offset,
+    };
+    const delivery = commitLane(broker, groupId, memberId, lane);
+    if (delivery === undefined) continue;
+    deliveries.add(delivery);
+    offsets.delete(partition);
+  }
+  return deliveries;
+}
 
 /** Which stored partitions a request names, and the answer in the request's order. */
 class CommitPlan {

@@ -10,7 +10,8 @@ import { ZERO_UUID } from '../protocol/uuid.ts';
 import type { CommittedOffset } from '../state/commands.ts';
 import type { Topic } from '../state/topics.ts';
 import type { Broker } from './broker.ts';
-import { defineHandler } from './handler.ts';
+import { defineHandler, type RequestContext } from './handler.ts';
+import { offsetsFor } from './keyed/lane-offsets.ts';
 
 type RequestGroup = OffsetFetchRequest['groups'][number];
 type ResponseGroup = NonNullable<OffsetFetchResponseInput['groups']>[number];
@@ -39,14 +40,14 @@ export const offsetFetch = defineHandler({
     const answerNow = () => {
       if (apiVersion >= batchedFrom) {
         const groups = withoutRepeats(request.groups);
-        const fetchOne = (group: RequestGroup) => fetchGroup(broker, apiVersion, group);
+        const fetchOne = (group: RequestGroup) => fetchGroup(context, group);
         answerInSlices({ groups: lazyMap(groups, fetchOne) });
         return;
       }
       const topics = request.topics?.map((topic) => ({ ...topic, topicId: ZERO_UUID })) ?? null;
       const { groupId } = request;
       const group = { groupId, memberId: null, memberEpoch: -1, topics };
-      answerInSlices({ topics: fetchTopics(broker, apiVersion, group, named) });
+      answerInSlices({ topics: fetchTopics(context, group, named) });
     };
     const groupIds = apiVersion >= batchedFrom ? request.groups : [request];
     const isUnstable = groupIds.some(({ groupId }) => broker.offsets.isCommitting(groupId));
@@ -73,23 +74,18 @@ function named(topic: ResponseTopic) {
   return { ...topic, name: topic.name ?? '' };
 }
 
-function fetchGroup(
-  broker: Broker,
-  apiVersion: number,
-  group: RequestGroup,
-): LazyInput<ResponseGroup> {
+function fetchGroup(context: RequestContext, group: RequestGroup): LazyInput<ResponseGroup> {
   const same = (topic: ResponseTopic) => topic;
-  return { groupId: group.groupId, topics: fetchTopics(broker, apiVersion, group, same) };
+  return { groupId: group.groupId, topics: fetchTopics(context, group, same) };
 }
 
 /** The topics of a group, each in the form that the version wants. */
 function fetchTopics<T>(
-  broker: Broker,
-  apiVersion: number,
-  { groupId, topics }: RequestGroup,
+  { broker, apiVersion, client, clientId }: RequestContext,
+  { groupId, memberId, topics }: RequestGroup,
   form: (topic: ResponseTopic) => T,
 ): Lazy<T> {
-  const offsets = broker.replica.state.offsets.of(groupId);
+  const offsets = offsetsFor(broker, groupId, { memberId, clientId, client });
   if (topics === null) return new Lazy(offsets ? all(broker, offsets, form) : []);
   const byId = apiVersion >= topicIdsFrom;
   return lazyMap(topics, ({ name, topicId, partitionIndexes }) => {

@@ -24,6 +24,7 @@ export const apiVersions = defineHandler({
       answer({ errorCode: ErrorCode.INVALID_REQUEST, apiKeys: [] });
       return;
     }
+    context.nameSoftware(request.clientSoftwareName);
     answer({ errorCode: ErrorCode.NONE, apiKeys: advertised(context.broker.apis) });
   },
 });

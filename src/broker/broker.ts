@@ -26,6 +26,7 @@ import { FetchSessions } from './fetch-session.ts';
 import { FetchWaiters } from './fetch-waiters.ts';
 import { Groups } from './groups.ts';
 import type { Client, Handler } from './handler.ts';
+import { KeyedGroups } from './keyed/keyed-groups.ts';
 import { OffsetExpiry } from './offset-expiry.ts';
 import { ProduceQueues } from './produce-queue.ts';
 import { TopicCollisions } from './topic-collisions.ts';
@@ -75,6 +76,7 @@ export class Broker {
   readonly storedBatches: StoredBatches;
   readonly fetchWaiters: FetchWaiters;
   readonly fetchSessions: FetchSessions;
+  readonly keyed: KeyedGroups;
   readonly groups: Groups;
   /** Asked before anything is deleted because of its age. */
   readonly trustedClock: TrustedClock;
@@ -116,7 +118,8 @@ export class Broker {
       this.fetchWaiters,
       options.random,
     );
-    this.groups = new Groups(this);
+    this.keyed = new KeyedGroups(this);
+    this.groups = new Groups(this, this.keyed);
     this.trustedClock = trustedClock(this);
     this.offsetExpiry = new OffsetExpiry(this);
     this.retention = retention(this);
@@ -163,6 +166,7 @@ export class Broker {
   /** Answers everything that is parked, with what there is. */
   finishParked(): void {
     for (const parked of [...this.#parked]) parked.finishNow();
+    this.keyed.stop();
     this.offsetExpiry.stop();
     this.groups.unload();
   }

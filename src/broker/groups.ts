@@ -64,6 +64,7 @@ export class Groups {
     if (!this.#coordinator.hasMember(groupId, memberId)) return;
     this.connections.open(context);
     this.connections.note(context.client.connectionId, groupId, memberId);
+    this.#broker.keyed.noteClient(groupId, memberId, context.client);
   }
 
   /** For answers that may become due together with those of a whole group. */

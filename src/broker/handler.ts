@@ -16,6 +16,10 @@ export interface Client {
   /** The address at which it reached this broker. */
   readonly localAddress: string;
   readonly localPort: number;
+  /** ClientSoftwareName of its ApiVersions request, empty if it gave none. */
+  readonly softwareName: string;
+  /** For how long it had sent nothing before its present request. */
+  readonly silentMs: number;
 }
 
 export interface RequestContext {
@@ -28,6 +32,8 @@ export interface RequestContext {
   readonly produces: ProduceQueue;
   /** Calls back if the connection goes before the answer; answers a function that takes it back. */
   onClosed(callback: () => void): () => void;
+  /** The client says what it is. */
+  nameSoftware(name: string): void;
   /** For errors that nobody foresaw, where they cannot be thrown to who called the handler. */
   fail(error: unknown): void;
   /** Ends the connection: how a client without answers (acks=0) learns of an error. */

@@ -17,19 +17,23 @@ import type { ProduceQueue } from './produce-queue.ts';
  */
 export class BrokerSession implements Session {
   readonly #broker: Broker;
-  readonly #client: Client;
+  readonly #client: { -readonly [K in keyof Client]: Client[K] };
   readonly #connection: Connection;
+  #lastFrameMs: number;
   readonly #onClosed = new Set<() => void>();
   readonly #produces: ProduceQueue;
 
   constructor(broker: Broker, connection: Connection) {
     this.#broker = broker;
     this.#connection = connection;
+    this.#lastFrameMs = broker.clock.monotonicMs();
     this.#client = {
       connectionId: connection.id,
       host: connection.remoteAddress,
       localAddress: connection.localAddress,
       localPort: connection.localPort,
+      softwareName: '',
+      silentMs: 0,
     };
     this.#produces = broker.produceQueues.open((error) => {
       this.#fail(error, { apiKey: ApiKey.Produce });
@@ -37,6 +41,9 @@ export class BrokerSession implements Session {
   }
 
   onFrame(frame: Buffer, reply: Reply): void {
+    const nowMs = this.#broker.clock.monotonicMs();
+    this.#client.silentMs = nowMs - this.#lastFrameMs;
+    this.#lastFrameMs = nowMs;
     const head = decodeRequestHead(frame, 0, frame.length);
     const { apiKey, apiVersion, correlationId } = head;
     const handler = this.#broker.apis.get(apiKey);
@@ -63,6 +70,9 @@ export class BrokerSession implements Session {
         return () => onClosed.delete(callback);
       },
       fail: (error) => this.#fail(error, { apiKey, apiVersion }),
+      nameSoftware: (name) => {
+        this.#client.softwareName = name;
+      },
       disconnect: () => connection.close('denied'),
     };
     this.#serve(handler, frame, head.bodyStart, correlationId, context);

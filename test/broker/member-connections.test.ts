@@ -10,7 +10,14 @@ class Sockets {
   readonly #onClosed = new Map<number, (() => void)[]>();
 
   open(connectionId: number): void {
-    const client = { connectionId, host: '', localAddress: '', localPort: 0 };
+    const client = {
+      connectionId,
+      host: '',
+      localAddress: '',
+      localPort: 0,
+      softwareName: '',
+      silentMs: 0,
+    };
     const onClosed = (callback: () => void) => {
       this.#onClosed.set(connectionId, [...(this.#onClosed.get(connectionId) ?? []), callback]);
       return () => {};

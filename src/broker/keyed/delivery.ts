@@ -1,0 +1,190 @@
+import type { DeliverySettings } from '../../config/delivery-settings.ts';
+import { ByteReader, ByteWriter } from '../../core/bytes.ts';
+import type { Now } from '../../groups/deadlines.ts';
+import { Dispatcher, type NewMember } from '../../groups/keyed/dispatcher.ts';
+import type { Granted } from '../../groups/keyed/grant.ts';
+import type { LaneRange } from '../../groups/keyed/lane-range.ts';
+import type { Waiter } from '../../groups/keyed/waiters.ts';
+import type { StoredEntry } from '../../log/format.ts';
+import { EntryType } from '../../state/entry-types.ts';
+import { encodeKeyedChange, type KeyedEffect } from '../../state/keyed/effects.ts';
+import { Ledger } from '../../state/keyed/ledger.ts';
+import type { Topic } from '../../state/topics.ts';
+import type { Broker } from '../broker.ts';
+import { Feed } from './feed.ts';
+
+/** A fetch that waits: it is answered with what it was granted, or told that there is nothing. */
+export interface LaneWaiter extends Waiter {
+  onGranted(granted: readonly Granted[]): void;
+  finishNow(): void;
+}
+
+/**
+ * The keyed delivery of one topic to one group: a dispatcher, what feeds it, and its way into the
+ * journal. Effects that are planned in one turn go out in one entry.
+ */
+export class Delivery {
+  readonly groupId: string;
+  readonly topic: Topic;
+  readonly settings: DeliverySettings;
+  readonly dispatcher: Dispatcher;
+  readonly #broker: Broker;
+  readonly #feed: Feed;
+  readonly #parked = new Map<number, LaneWaiter>();
+  #unflushed: KeyedEffect[] = [];
+  #serveIsDue = false;
+  #isStopped = false;
+
+  /** `planned` is the ledger with all that is planned: the delivery owns it. */
+  constructor(broker: Broker, topic: Topic, settings: DeliverySettings, planned: Ledger) {
+    this.#broker = broker;
+    this.groupId = planned.groupId;
+    this.topic = topic;
+    this.settings = settings;
+    this.dispatcher = new Dispatcher(planned, {
+      finishesProven: settings.ack === 'poll',
+      window: settings.window,
+      unfinishedMax: settings.unfinishedMax,
+      neverRejects: settings.refetch === 'repeat',
+      attemptsMax: settings.attemptsMax,
+      retryBackoffMs: settings.retryBackoffMs,
+      retryBackoffMsMax: settings.retryBackoffMaxMs,
+      halts: settings.deadLetterPolicy === 'halt',
+    });
+    const { dispatcher } = this;
+    const rules = {
+      orderingKey: settings.orderingKey,
+      isNullSerial: settings.nullKeyOrder === 'serial',
+    };
+    this.#feed = new Feed(broker, topic, rules, {
+      startOf: (partition) => dispatcher.ledger.finished(partition).low,
+      get readyRecords() {
+        return dispatcher.board.readyRecords;
+      },
+      get isFull() {
+        return dispatcher.board.store.bytesUsed > broker.settings['keyed.memory.bytes'];
+      },
+      file: (batch) => dispatcher.file(batch, broker.keyed.now()),
+      onLogStart: (partition, offset) => dispatcher.deleteBelow(partition, offset),
+      onFiled: () => this.serve(),
+    });
+  }
+
+  get slot(): number {
+    return this.dispatcher.ledger.slot;
+  }
+
+  restore(members: readonly NewMember[], now: Now): void {
+    for (const member of members) this.dispatcher.addMember(member);
+    this.dispatcher.restore(now);
+    this.flush();
+    this.pull();
+  }
+
+  /** Without members nothing is loaded. */
+  get isAwake(): boolean {
+    return !this.#isStopped && this.dispatcher.members.size > 0;
+  }
+
+  stop(): void {
+    this.#isStopped = true;
+    this.#feed.stop();
+    for (const waiter of this.dispatcher.waiters.all()) (waiter as LaneWaiter).finishNow();
+  }
+
+  /** An effect on the ledger as a whole, which its table applies. */
+  planned(effect: KeyedEffect): void {
+    this.#unflushed.push(effect);
+    if (effect.kind === 'closed') this.flush();
+  }
+
+  /** Waits for records for these lanes; a lane has one waiting fetch, its newest. */
+  park(waiter: LaneWaiter): void {
+    for (const { lane } of waiter.ranges) this.#parked.set(lane, waiter);
+    this.dispatcher.waiters.park(waiter);
+  }
+
+  unpark(waiter: LaneWaiter): void {
+    for (const { lane } of waiter.ranges) {
+      if (this.#parked.get(lane) === waiter) this.#parked.delete(lane);
+    }
+    this.dispatcher.waiters.unpark(waiter);
+  }
+
+  /** A newer fetch for the lanes came. */
+  supersede(ranges: readonly LaneRange[]): void {
+    for (const { lane } of ranges) this.emptyParked(lane);
+  }
+
+  /** Whoever waits for the lane is answered with nothing. */
+  emptyParked(lane: number): void {
+    this.#parked.get(lane)?.finishNow();
+  }
+
+  /** The lane goes to somebody else, or to nobody. */
+  endLane(lane: number): void {
+    this.emptyParked(lane);
+    this.dispatcher.closeLane(lane);
+  }
+
+  /** Puts what was planned since the last time on its way; `done` tells whether it is durable. */
+  flush(done?: (isDurable: boolean) => void): void {
+    const effects = [...this.#unflushed.splice(0), ...this.dispatcher.takeEffects()];
+    if (effects.length === 0) {
+      if (done !== undefined) {
+        this.#broker.replica.afterPlanned((outcome) => done(outcome === 'applied'));
+      }
+      return;
+    }
+    const change = {
+      groupId: this.groupId,
+      topicId: this.topic.id,
+      effects,
+      appendedMs: this.#broker.clock.wallMs(),
+    };
+    const command = { type: EntryType.keyed, meta: encodeKeyedChange(change) };
+    this.#broker.replica.propose(command, (outcome) => done?.(outcome === 'applied'));
+  }
+
+  onApplied(entry: StoredEntry): void {
+    this.#feed.onApplied(entry);
+  }
+
+  /** Grants to waiting fetches what there is; reads on if it is little. */
+  serve(): void {
+    this.#serveIsDue = false;
+    if (this.#isStopped) return;
+    this.#noteBacklog();
+    this.dispatcher.waiters.serve(this.#broker.keyed.now(), (waiter, granted) => {
+      (waiter as LaneWaiter).onGranted(granted);
+    });
+    this.flush();
+    this.pull();
+  }
+
+  /** As `serve`, once at the end of the turn. */
+  serveSoon(): void {
+    if (this.#serveIsDue) return;
+    this.#serveIsDue = true;
+    this.#broker.clock.soon(() => {
+      if (this.#serveIsDue) this.serve();
+    });
+  }
+
+  pull(): void {
+    if (!this.isAwake) return;
+    this.#noteBacklog();
+    this.#feed.pull();
+  }
+
+  #noteBacklog(): void {
+    this.dispatcher.backlog = this.#feed.backlog;
+  }
+}
+
+/** A ledger of its own for the leader to plan on. */
+export function copyLedger(ledger: Ledger): Ledger {
+  const writer = new ByteWriter();
+  ledger.write(writer);
+  return Ledger.read(new ByteReader(writer.finish()));
+}

@@ -1,0 +1,492 @@
+import type { GroupEvent, KeyedRules, RemovalCause } from '../../groups/classic/context.ts';
+import type { ClassicGroup } from '../../groups/classic/group.ts';
+import type { ClassicMember } from '../../groups/classic/member.ts';
+import { consumerProtocolType, ownedPartitions } from '../../groups/consumer-protocol.ts';
+import type { Now } from '../../groups/deadlines.ts';
+import { type ClientTraits, traitsOf } from '../../groups/keyed/client-traits.ts';
+import type { NewMember, ReturnCause } from '../../groups/keyed/dispatcher.ts';
+import type { StoredEntry } from '../../log/format.ts';
+import { decodeLogStarts } from '../../state/commands.ts';
+import { EntryType } from '../../state/entry-types.ts';
+import { Ledger } from '../../state/keyed/ledger.ts';
+import type { Topic } from '../../state/topics.ts';
+import type { Broker } from '../broker.ts';
+import { clientHost } from '../client-host.ts';
+import type { GroupFollower } from '../groups.ts';
+import type { Client } from '../handler.ts';
+import { copyLedger, Delivery } from './delivery.ts';
+import { Handshakes } from './handshakes.ts';
+import { laneOffset } from './lane-numbers.ts';
+import type { Asker } from './lane-offsets.ts';
+
+/** Members with these assignors position themselves: they always get log delivery. */
+const logAssignors: readonly string[] = ['stream', 'streams'];
+
+/** Every group's keyed deliveries, kept in step with its members and with the journal. */
+export class KeyedGroups implements GroupFollower {
+  readonly #broker: Broker;
+  readonly #byGroup = new Map<string, Map<string, Delivery>>();
+  readonly #bySlot = new Map<string, Delivery>();
+  /** By group and member: what its connection said of it. */
+  readonly #softwareNames = new Map<string, string>();
+  readonly handshakes = new Handshakes();
+  /** By group, member and topic: whose commits were found to be of the log. */
+  readonly #warned = new Set<string>();
+  readonly #touched = new Set<Delivery>();
+  /** Groups as the coordinator has them, for their members' facts. */
+  readonly #groups = new Map<string, ClassicGroup>();
+  #cancelTimer: (() => void) | undefined;
+  #isStopped = false;
+
+  constructor(broker: Broker) {
+    this.#broker = broker;
+    broker.replica.listen({
+      onApplied: (entry) => this.#onApplied(entry),
+      onGroupApplied: () => this.#serveTouched(),
+      onPlansDropped: () => this.#startOver(),
+    });
+    this.#tickLater();
+  }
+
+  bySlot(topicId: string, slot: number): Delivery | undefined {
+    return this.#bySlot.get(slotKey(topicId, slot));
+  }
+
+  get(groupId: string, topicId: string): Delivery | undefined {
+    return this.#byGroup.get(groupId)?.get(topicId);
+  }
+
+  of(groupId: string): Iterable<Delivery> {
+    return this.#byGroup.get(groupId)?.values() ?? [];
+  }
+
+  /** For a client that was told its position in the lane and has not fetched there yet. */
+  laneEnd(topicName: string, lane: number, asker: Asker): number | undefined {
+    const topic = this.#broker.topics.byName(topicName);
+    if (topic === undefined || this.#bySlot.size === 0) return undefined;
+    const handshake = this.handshakes.find(topic.id, lane, asker);
+    if (handshake === undefined) return undefined;
+    const end = this.bySlot(topic.id, handshake.slot)?.dispatcher.ledger.lane(lane)?.end;
+    return end === undefined ? undefined : laneOffset(handshake.slot, end);
+  }
+
+  isKeyed(groupId: string, topicName: string): boolean {
+    return this.#broker.deliveryOf(groupId, topicName).mode === 'keyed';
+  }
+
+  /** A request of a member came on a connection of this client. */
+  noteClient(groupId: string, memberId: string, { softwareName }: Client): void {
+    const key = memberKey(groupId, memberId);
+    if (this.#softwareNames.get(key) === softwareName) return;
+    this.#softwareNames.set(key, softwareName);
+    const member = this.#groups.get(groupId)?.members.get(memberId);
+    if (member === undefined) return;
+    for (const delivery of this.of(groupId)) {
+      if (!delivery.dispatcher.members.has(memberId)) continue;
+      delivery.dispatcher.addMember(this.#factsOf(groupId, member, delivery));
+    }
+  }
+
+  traitsOf(groupId: string, member: ClassicMember): ClientTraits {
+    return traitsOf({
+      softwareName: this.#softwareNames.get(memberKey(groupId, member.memberId)) ?? '',
+      clientId: member.facts.clientId,
+      protocolNames: member.facts.protocols.map(({ name }) => name),
+    });
+  }
+
+  now(): Now {
+    const { clock } = this.#broker;
+    return { monotonicMs: clock.monotonicMs(), wallMs: clock.wallMs() };
+  }
+
+  /** The rules of a group whose topics are all in keyed delivery; null if one is not. */
+  keyedRules(groupId: string): KeyedRules | null {
+    const deliveries = this.#byGroup.get(groupId);
+    const subscribed = this.#groups.get(groupId)?.subscribedTopics;
+    if (deliveries === undefined || subscribed === null || subscribed === undefined) return null;
+    for (const topic of subscribed) if (!this.isKeyed(groupId, topic)) return null;
+    return {
+      rebalanceWaitMs: this.#broker.settings['keyed.rebalance.wait.ms'],
+      laneCount: (topic) => this.#broker.topics.byName(topic)?.partitions.length ?? 0,
+      keepsSilent: (member, now) => this.#keepsSilent(groupId, member, now),
+    };
+  }
+
+  /** It is at work on a record, is there, and has no other way to say so. */
+  #keepsSilent(groupId: string, member: ClassicMember, now: Now): boolean {
+    const { memberId } = member;
+    if (this.traitsOf(groupId, member).heartbeatsInBackground) return false;
+    if (!this.#broker.groups.connections.hasOpenConnection(groupId, memberId)) return false;
+    for (const { dispatcher, settings } of this.of(groupId)) {
+      const held = dispatcher.members.get(memberId);
+      if (held === undefined || held.inHand === 0 || settings.leaseMs === 0) continue;
+      if (held.leaseStartMs + held.leaseMs > now.monotonicMs) return true;
+    }
+    return false;
+  }
+
+  /** The member of this client and host, if there is only one. */
+  onlyMember(groupId: string, clientId: string, client: Client): string | undefined {
+    const host = clientHost(client);
+    const members = [...(this.#groups.get(groupId)?.members.values() ?? [])].filter(
+      ({ facts }) => facts.clientId === clientId && facts.clientHost === host,
+    );
+    return members.length === 1 ? members[0]!.memberId : undefined;
+  }
+
+  /** Once for each member: it positions itself, and wants log delivery. */
+  warnOfLogOffsets(groupId: string, memberId: string, topic: string): void {
+    const key = `${memberKey(groupId, memberId)}:${topic}`;
+    if (this.#warned.has(key) || this.#warned.size >= warnedMax) return;
+    this.#warned.add(key);
+    this.#broker.log.warn(
+      { groupId, memberId, topic },
+      'a member of a group in keyed delivery uses offsets of the log: it seems to position ' +
+        'itself, and wants delivery.mode=log',
+    );
+  }
+
+  stop(): void {
+    this.#isStopped = true;
+    this.#cancelTimer?.();
+    for (const deliveries of this.#byGroup.values()) {
+      for (const delivery of deliveries.values()) delivery.stop();
+    }
+  }
+
+  /** What the coordinator tells of a group; called in the turn in which it happens. */
+  onEvent(group: ClassicGroup, event: GroupEvent): void {
+    const { groupId } = group;
+    this.#groups.set(groupId, group);
+    switch (event.kind) {
+      case 'restored':
+        this.#restore(group);
+        return;
+      case 'assignmentPlanned':
+        this.#assign(group, event.assignments);
+        return;
+      case 'memberRejoined':
+        this.#onRejoin(group, event.member, event.after);
+        return;
+      case 'memberReplaced':
+        this.#onReplaced(group, event.former, event.member);
+        return;
+      case 'memberRemoved':
+        this.#softwareNames.delete(memberKey(groupId, event.member.memberId));
+        this.#removeMember(groupId, event.member.memberId, causeOf(event.cause));
+        return;
+      case 'empty':
+        this.#onEmpty(groupId);
+        return;
+      case 'deleted':
+        for (const delivery of [...this.of(groupId)]) this.#drop(delivery);
+        this.#groups.delete(groupId);
+        return;
+      default:
+        return;
+    }
+  }
+
+  #restore(group: ClassicGroup): void {
+    const { state } = this.#broker.replica;
+    for (const ledger of state.keyed.ofGroup(group.groupId)) this.#make(copyLedger(ledger), group);
+  }
+
+  #make(ledger: Ledger, group: ClassicGroup | undefined): Delivery | undefined {
+    const topic = this.#broker.topics.byId(ledger.topicId);
+    if (topic === undefined) return undefined;
+    const settings = this.#broker.deliveryOf(ledger.groupId, topic.name);
+    const delivery = new Delivery(this.#broker, topic, settings, ledger);
+    const deliveries = this.#byGroup.get(ledger.groupId) ?? new Map<string, Delivery>();
+    this.#byGroup.set(ledger.groupId, deliveries);
+    deliveries.set(topic.id, delivery);
+    this.#bySlot.set(slotKey(topic.id, ledger.slot), delivery);
+    const members = group === undefined ? [] : [...group.members.values()];
+    if (members.length > 0) {
+      const facts = members.map((member) => this.#factsOf(group!.groupId, member, delivery));
+      delivery.restore(facts, this.now());
+    }
+    return delivery;
+  }
+
+  #factsOf(groupId: string, member: ClassicMember, { settings }: Delivery): NewMember {
+    const { sessionTimeoutMs, rebalanceTimeoutMs } = member.facts;
+    const leaseMs =
+      settings.leaseMs === 0
+        ? Number.POSITIVE_INFINITY
+        : Math.max(settings.leaseMs, sessionTimeoutMs, rebalanceTimeoutMs);
+    const traits = this.traitsOf(groupId, member);
+    const { commitLag } = settings;
+    return {
+      id: member.memberId,
+      traits: commitLag === undefined ? traits : { ...traits, commitLag },
+      leaseMs,
+      sessionMs: sessionTimeoutMs,
+    };
+  }
+
+  /** The group's plan is about to be stored: lanes get their owners, in the same turn. */
+  #assign(
+    group: ClassicGroup,
+    assignments: ReadonlyMap<string, ReadonlyMap<string, readonly number[]> | null>,
+  ): void {
+    const { groupId } = group;
+    if (group.protocolType !== consumerProtocolType) return;
+    if (logAssignors.includes(group.protocolName ?? '')) return;
+    const owners = ownersByTopic(assignments);
+    for (const topicName of owners.keys()) {
+      if (this.isKeyed(groupId, topicName)) this.#open(groupId, topicName);
+    }
+    for (const delivery of this.of(groupId)) {
+      const lanes = owners.get(delivery.topic.name) ?? new Map<number, string>();
+      this.#giveLanes(group, delivery, lanes);
+    }
+  }
+
+  #giveLanes(group: ClassicGroup, delivery: Delivery, owners: ReadonlyMap<number, string>): void {
+    const { dispatcher } = delivery;
+    for (const member of group.members.values()) {
+      dispatcher.addMember(this.#factsOf(group.groupId, member, delivery));
+    }
+    for (const lane of [...dispatcher.ledger.lanes.keys()]) {
+      if (!owners.has(lane)) delivery.endLane(lane);
+    }
+    for (const [lane, memberId] of owners) {
+      const present = dispatcher.presentRange(lane);
+      if (present?.member.id === memberId || !dispatcher.members.has(memberId)) continue;
+      delivery.endLane(lane);
+      dispatcher.openRange(lane, memberId);
+    }
+    delivery.flush();
+    delivery.serveSoon();
+  }
+
+  #open(groupId: string, topicName: string): void {
+    const topic = this.#broker.topics.byName(topicName);
+    if (topic === undefined || this.get(groupId, topic.id) !== undefined) return;
+    const slot = this.#freeSlot(topic);
+    if (slot === undefined) {
+      this.#broker.log.warn({ groupId, topic: topicName }, 'no slot is left: log delivery');
+      return;
+    }
+    const { replica } = this.#broker;
+    const laneBase = Math.max(replica.state.keyed.laneBaseMin, replica.state.appliedIndex) + 1;
+    const starts = this.#starts(groupId, topic);
+    const effect = { kind: 'opened' as const, slot, laneBase, starts };
+    const delivery = this.#make(Ledger.open(groupId, topic.id, effect), undefined);
+    delivery?.planned(effect);
+  }
+
+  /** The lowest slot that neither the state nor a plan has. */
+  #freeSlot(topic: Topic): number | undefined {
+    for (let slot = 1; slot <= 511; slot++) {
+      const isTaken =
+        this.#bySlot.has(slotKey(topic.id, slot)) ||
+        this.#broker.replica.state.keyed.bySlot(topic.id, slot) !== undefined;
+      if (!isTaken) return slot;
+    }
+    return undefined;
+  }
+
+  /** Where a new group begins: where it committed to, or as `delivery.start` says. */
+  #starts(groupId: string, topic: Topic): (readonly [number, number])[] {
+    const { topics, offsets } = this.#broker.replica.state;
+    const { partitions } = topics;
+    const { start } = this.#broker.deliveryOf(groupId, topic.name);
+    return topic.partitions.map((partition) => {
+      const first = partitions.logStart(partition);
+      const end = partitions.end(partition);
+      const committed = offsets.get(groupId, partition)?.offset ?? -1;
+      if (committed >= 0) return [partition, Math.min(Math.max(committed, first), end)] as const;
+      return [partition, start === 'latest' ? end : first] as const;
+    });
+  }
+
+  /** Lanes that the member's JoinGroup does not list as owned are given up. */
+  #onRejoin(group: ClassicGroup, member: ClassicMember, metadata: Buffer): void {
+    const owned = ownedPartitions(metadata);
+    const now = this.now();
+    for (const delivery of this.of(group.groupId)) {
+      const kept = owned?.get(delivery.topic.name) ?? [];
+      const { dispatcher } = delivery;
+      const held = dispatcher.members.get(member.memberId)?.ranges ?? [];
+      const given = [...held].filter(({ lane, isPresent }) => isPresent && !kept.includes(lane));
+      if (given.length === 0) continue;
+      const lanes = given.map(({ lane }) => lane);
+      for (const lane of lanes) delivery.emptyParked(lane);
+      dispatcher.giveUp(member.memberId, lanes, true, now);
+      delivery.flush();
+      delivery.serveSoon();
+    }
+  }
+
+  #onReplaced(group: ClassicGroup, former: ClassicMember, member: ClassicMember): void {
+    for (const delivery of this.of(group.groupId)) {
+      const { dispatcher } = delivery;
+      const ranges = dispatcher.members.get(former.memberId)?.ranges ?? [];
+      const lanes = [...ranges].filter(({ isPresent }) => isPresent).map(({ lane }) => lane);
+      this.#removeFrom(delivery, former.memberId, 'died');
+      dispatcher.addMember(this.#factsOf(group.groupId, member, delivery));
+      for (const lane of lanes) dispatcher.openRange(lane, member.memberId);
+      delivery.flush();
+    }
+  }
+
+  #removeMember(groupId: string, memberId: string, cause: ReturnCause): void {
+    for (const delivery of this.of(groupId)) {
+      this.#removeFrom(delivery, memberId, cause);
+      delivery.flush();
+      delivery.serveSoon();
+    }
+  }
+
+  #removeFrom(delivery: Delivery, memberId: string, cause: ReturnCause): void {
+    const { dispatcher } = delivery;
+    const ranges = dispatcher.members.get(memberId)?.ranges ?? [];
+    for (const { lane } of [...ranges]) delivery.emptyParked(lane);
+    dispatcher.removeMember(memberId, cause, this.now());
+  }
+
+  /** The last member is gone: nothing has to be loaded; and a group that did nothing is forgotten. */
+  #onEmpty(groupId: string): void {
+    for (const delivery of [...this.of(groupId)]) {
+      const { ledger } = delivery.dispatcher;
+      if (!ledger.hasFinished) {
+        delivery.planned({ kind: 'closed' });
+        this.#drop(delivery);
+        continue;
+      }
+      delivery.stop();
+      this.#make(ledger, undefined);
+    }
+  }
+
+  #drop(delivery: Delivery): void {
+    delivery.stop();
+    this.#bySlot.delete(slotKey(delivery.topic.id, delivery.slot));
+    const deliveries = this.#byGroup.get(delivery.groupId);
+    deliveries?.delete(delivery.topic.id);
+    if (deliveries?.size === 0) this.#byGroup.delete(delivery.groupId);
+  }
+
+  #onApplied(entry: StoredEntry): void {
+    if (this.#byGroup.size === 0) return;
+    if (entry.batches.length > 0) this.#onAppended(entry);
+    if (entry.type === EntryType.topicDeleted) this.#dropDeleted();
+    if (entry.type === EntryType.logStartsMoved) this.#onLogStarts(entry.meta);
+  }
+
+  #onAppended(entry: StoredEntry): void {
+    const { partitions } = this.#broker.replica.state.topics;
+    const topicIds = new Set<string>();
+    for (const partition of entry.partitions) {
+      const topic = partitions.topic(partition);
+      if (topic !== undefined) topicIds.add(topic.id);
+    }
+    for (const deliveries of this.#byGroup.values()) {
+      for (const topicId of topicIds) {
+        const delivery = deliveries.get(topicId);
+        if (delivery === undefined || !delivery.isAwake) continue;
+        delivery.onApplied(entry);
+        this.#touched.add(delivery);
+      }
+    }
+  }
+
+  #dropDeleted(): void {
+    for (const deliveries of [...this.#byGroup.values()]) {
+      for (const delivery of [...deliveries.values()]) {
+        if (this.#broker.topics.byId(delivery.topic.id) === undefined) this.#drop(delivery);
+      }
+    }
+  }
+
+  #onLogStarts(meta: Buffer): void {
+    const { partitions } = this.#broker.replica.state.topics;
+    for (const { partition, offset } of decodeLogStarts(meta)) {
+      const topic = partitions.topic(partition);
+      if (topic === undefined) continue;
+      for (const deliveries of this.#byGroup.values()) {
+        const delivery = deliveries.get(topic.id);
+        if (delivery === undefined) continue;
+        delivery.dispatcher.deleteBelow(partition, offset);
+        this.#touched.add(delivery);
+      }
+    }
+  }
+
+  #serveTouched(): void {
+    if (this.#touched.size === 0) return;
+    const touched = [...this.#touched];
+    this.#touched.clear();
+    for (const delivery of touched) delivery.serve();
+  }
+
+  /** Plans were dropped: what rests on them is void, and all begins again from the state. */
+  #startOver(): void {
+    for (const deliveries of [...this.#byGroup.values()]) {
+      for (const delivery of [...deliveries.values()]) this.#drop(delivery);
+    }
+    for (const groupId of this.#broker.replica.state.keyed.groups()) {
+      const group = this.#groups.get(groupId);
+      for (const ledger of this.#broker.replica.state.keyed.ofGroup(groupId)) {
+        this.#make(copyLedger(ledger), group);
+      }
+    }
+  }
+
+  /** Leases, backoffs and what else is due. */
+  #tickLater(): void {
+    if (this.#isStopped) return;
+    this.#cancelTimer = this.#broker.clock.after(tickMs, () => {
+      const now = this.now();
+      for (const deliveries of this.#byGroup.values()) {
+        for (const delivery of deliveries.values()) this.#tick(delivery, now);
+      }
+      this.#tickLater();
+    });
+  }
+
+  #tick(delivery: Delivery, now: Now): void {
+    if (delivery.dispatcher.nextDueMs() > now.monotonicMs) return;
+    const expired = delivery.dispatcher.tick(now);
+    for (const member of expired) {
+      this.#broker.groups.run((coordinator, at) => {
+        coordinator.expelMember(delivery.groupId, member.id, 'its lease has ended', at);
+      });
+    }
+    delivery.serve();
+  }
+}
+
+const warnedMax = 10_000;
+/** Short enough for the shortest backoff to be felt. */
+const tickMs = 50;
+
+function causeOf(cause: RemovalCause): ReturnCause {
+  if (cause === 'left') return 'left';
+  return cause === 'expelled' ? 'lease' : 'died';
+}
+
+function ownersByTopic(
+  assignments: ReadonlyMap<string, ReadonlyMap<string, readonly number[]> | null>,
+): Map<string, Map<number, string>> {
+  const owners = new Map<string, Map<number, string>>();
+  for (const [memberId, topics] of assignments) {
+    for (const [topicName, lanes] of topics ?? []) {
+      const byLane = owners.get(topicName) ?? new Map<number, string>();
+      owners.set(topicName, byLane);
+      for (const lane of lanes) byLane.set(lane, memberId);
+    }
+  }
+  return owners;
+}
+
+function slotKey(topicId: string, slot: number): string {
+  return `${topicId}:${slot}`;
+}
+
+function memberKey(groupId: string, memberId: string): string {
+  return `${groupId.length}:${groupId}:${memberId}`;
+}

@@ -1,0 +1,273 @@
+import type { LaneRange } from '../../groups/keyed/lane-range.ts';
+import { none } from '../../groups/keyed/record-store.ts';
+import { ReadPlan } from '../../log/log-reader.ts';
+import { ErrorCode } from '../../protocol/error-codes.ts';
+import { encodeResponse } from '../../protocol/frame.ts';
+import { type FetchResponseInput, fetchResponse } from '../../protocol/schema/01-fetch.ts';
+import type { RequestContext } from '../handler.ts';
+import type { Delivery } from './delivery.ts';
+import { type LaneBatch, laneBatch } from './lane-batches.ts';
+import { laneOffset, slotOf } from './lane-numbers.ts';
+
+type PartitionResponse = FetchResponseInput['responses'][number]['partitions'][number];
+
+/** Lane numbers `[from, to)` of a range that go into an answer. */
+export interface LanePart {
+  readonly delivery: Delivery;
+  readonly range: LaneRange;
+  readonly from: number;
+  readonly to: number;
+  /** Granted by this fetch, and not asked for again. */
+  readonly isNew: boolean;
+}
+
+interface AskedLane {
+  readonly topicName: string;
+  readonly topicId: string;
+  readonly index: number;
+  readonly offset: number;
+}
+
+interface PlannedPart extends LanePart {
+  readonly batches: LaneBatch[];
+  /** Behind the last lane number that is in the answer. */
+  readonly end: number;
+}
+
+/**
+ * The answer to one fetch of lanes. Its bytes leave when the grants are durable, and hold what is
+ * granted still in that turn, by all that is planned by then.
+ */
+export class LaneAnswer {
+  readonly #context: RequestContext;
+  readonly #correlationId: number;
+  readonly #lanes: readonly AskedLane[];
+  readonly #bytesMax: number;
+
+  constructor(
+    context: RequestContext,
+    correlationId: number,
+    lanes: readonly AskedLane[],
+    bytesMax: number,
+  ) {
+    this.#bytesMax = bytesMax;
+    this.#context = context;
+    this.#correlationId = correlationId;
+    this.#lanes = lanes;
+  }
+
+  send(parts: readonly LanePart[]): void {
+    this.#send(parts).catch((error: unknown) => this.#context.broker.fatal(error));
+  }
+
+  async #send(parts: readonly LanePart[]): Promise<void> {
+    if (parts.length === 0) {
+      this.#write([], []);
+      return;
+    }
+    const { broker } = this.#context;
+    const durable = new Promise<boolean>((resolve) => {
+      broker.replica.afterPlanned((outcome) => resolve(outcome === 'applied'));
+    });
+    const first = plan(parts, this.#bytesMax);
+    const plans = readPlans(first);
+    const reading = broker.reader.read(plans);
+    // Both are under way together.
+    const [read, isDurable] = await Promise.all([reading, durable]);
+    if (!isDurable || read === undefined) {
+      read?.release();
+      // The plans were dropped, and with them the grants.
+      this.#write([], []);
+      return;
+    }
+    const bytes = new Map<number, Buffer>();
+    for (const [i, { positions }] of plans.entries()) {
+      for (const [j, position] of positions.entries()) bytes.set(position, read.pieces[i]![j]!);
+    }
+    // Checked once more, in the turn in which the bytes leave.
+    const planned = plan(parts, this.#bytesMax);
+    this.#write(planned, this.#records(planned, bytes), read.release);
+  }
+
+  #records(planned: readonly PlannedPart[], bytes: ReadonlyMap<number, Buffer>): Buffer[][] {
+    const { codecs, settings } = this.#context.broker;
+    return planned.map(({ batches }) =>
+      batches.flatMap((batch) => {
+        const stored = bytes.get(batch.position);
+        if (stored === undefined) return [];
+        return laneBatch(stored, batch, codecs, settings['decompressed.bytes.max']);
+      }),
+    );
+  }
+
+  #write(
+    planned: readonly PlannedPart[],
+    records: readonly Buffer[][],
+    release?: () => void,
+  ): void {
+    const { apiVersion, reply, broker, client } = this.#context;
+    const responses = new Map<string, FetchResponseInput['responses'][number]>();
+    for (const lane of this.#lanes) {
+      const key = `${lane.topicId}:${lane.topicName}`;
+      const topic = responses.get(key) ?? {
+        topic: lane.topicName,
+        topicId: lane.topicId,
+        partitions: [],
+      };
+      responses.set(key, topic);
+      (topic.partitions as PartitionResponse[]).push(this.#partition(lane, planned, records));
+    }
+    const response = {
+      errorCode: ErrorCode.NONE,
+      sessionId: 0,
+      responses: [...responses.values()],
+    };
+    const pieces = encodeResponse(fetchResponse, apiVersion, this.#correlationId, response);
+    reply.send(pieces, (isWhole) => {
+      release?.();
+      if (planned.length === 0) return;
+      const now = broker.keyed.now();
+      for (const part of planned) afterWritten(part, isWhole, client.connectionId, now);
+    });
+  }
+
+  #partition(
+    lane: AskedLane,
+    planned: readonly PlannedPart[],
+    records: readonly Buffer[][],
+  ): PartitionResponse {
+    const slot = slotOf(lane.offset);
+    const i = planned.findIndex(
+      ({ range, delivery }) =>
+        range.lane === lane.index &&
+        delivery.slot === slot &&
+        (delivery.topic.name === lane.topicName || delivery.topic.id === lane.topicId),
+    );
+    const part = planned[i];
+    const end = part === undefined ? lane.offset : laneOffset(slot, part.end);
+    return {
+      partitionIndex: lane.index,
+      errorCode: ErrorCode.NONE,
+      highWatermark: end,
+      lastStableOffset: end,
+      logStartOffset: laneOffset(slot, 0),
+      abortedTransactions: null,
+      records: part === undefined ? [] : records[i]!,
+    };
+  }
+}
+
+function afterWritten(
+  part: PlannedPart,
+  isWhole: boolean,
+  connectionId: number,
+  now: { readonly monotonicMs: number; readonly wallMs: number },
+): void {
+  const { range, delivery, from, to, isNew } = part;
+  if (isWhole) {
+    range.writtenConnection = connectionId;
+    range.writtenStart = from;
+    range.writtenEnd = part.end;
+    return;
+  }
+  // Nobody saw it, so nobody is charged.
+  if (!isNew || range.end !== to || !range.isPresent) return;
+  delivery.dispatcher.returnFrom(range, from, now);
+  delivery.serve();
+}
+
+/** Where the bytes of these grants are, as far as they are granted still and not deleted. */
+function plan(parts: readonly LanePart[], bytesMax: number): PlannedPart[] {
+  const planned: PlannedPart[] = [];
+  for (const part of parts) {
+    const planner = new PartPlanner(part, bytesMax);
+    if (planner.batches.length > 0) {
+      planned.push({ ...part, batches: planner.batches, end: planner.end });
+    }
+  }
+  return planned;
+}
+
+/** Goes through the grants of a part as far as they are loaded and fit. */
+class PartPlanner {
+  readonly batches: LaneBatch[] = [];
+  end: number;
+  readonly #part: LanePart;
+  #bytesLeft: number;
+  #isOver = false;
+
+  constructor(part: LanePart, bytesMax: number) {
+    this.#part = part;
+    this.#bytesLeft = bytesMax;
+    this.end = part.from;
+    part.range.grants.forEach(part.from, part.to, (n, count, partition, offset) => {
+      if (!this.#isOver) this.#addRun(n, count, partition, offset);
+    });
+    if (!this.#isOver) this.end = part.to;
+  }
+
+  #addRun(n: number, count: number, partition: number, offset: number): void {
+    const { delivery, range } = this.#part;
+    const { dispatcher, slot } = delivery;
+    const { store } = dispatcher.board;
+    const finished = dispatcher.ledger.finished(partition);
+    for (let i = 0; i < count; i++) {
+      const ref = range.ref(n + i);
+      // What was granted before a restart may not be loaded yet. To leave it out would tell the
+      // client that it is not there.
+      const isOver = ref === none || (this.#bytesLeft <= 0 && this.batches.length > 0);
+      if (isOver) {
+        this.#isOver = true;
+        return;
+      }
+      this.end = n + i + 1;
+      // Deleted meanwhile: a gap.
+      if (finished.has(offset + i)) continue;
+      this.#bytesLeft -= store.recordBytes(ref);
+      const batch = store.batchOf[ref]!;
+      addRecord(this.batches, store.position[batch]!, store.bytes[batch]!, {
+        laneOffset: laneOffset(slot, n + i),
+        offset: offset + i,
+      });
+    }
+  }
+}
+
+function addRecord(
+  batches: LaneBatch[],
+  position: number,
+  bytes: number,
+  record: { readonly laneOffset: number; readonly offset: number },
+): void {
+  let last = batches.at(-1);
+  const lastRun = (last?.runs.length ?? 0) - 3;
+  // In one batch offsets only grow: a record that came back is in a batch of its own.
+  const isBehind =
+    last?.position === position &&
+    record.offset >= last.runs[lastRun + 1]! + last.runs[lastRun + 2]!;
+  if (last === undefined || !isBehind) {
+    last = { position, bytes, runs: [] };
+    batches.push(last);
+  }
+  const { runs } = last;
+  const at = runs.length - 3;
+  const continues =
+    at >= 0 &&
+    runs[at]! + runs[at + 2]! === record.laneOffset &&
+    runs[at + 1]! + runs[at + 2]! === record.offset;
+  if (continues) runs[at + 2]!++;
+  else runs.push(record.laneOffset, record.offset, 1);
+}
+
+function readPlans(planned: readonly PlannedPart[]): ReadPlan[] {
+  const plan = new ReadPlan();
+  const seen = new Set<number>();
+  for (const { batches } of planned) {
+    for (const { position, bytes } of batches) {
+      if (seen.has(position)) continue;
+      seen.add(position);
+      plan.add(position, bytes);
+    }
+  }
+  return [plan];
+}

@@ -1,0 +1,114 @@
+import type { CommittedOffset } from '../../state/commands.ts';
+import type { Topic } from '../../state/topics.ts';
+import type { Broker } from '../broker.ts';
+import type { Client } from '../handler.ts';
+import type { Delivery } from './delivery.ts';
+import { isLaneOffset, laneOffset, numberOf, slotOf } from './lane-numbers.ts';
+
+/** Who asks for offsets or commits them. */
+export interface Asker {
+  /** Empty or null where the request does not say. */
+  readonly memberId: string | null;
+  readonly clientId: string;
+  readonly client: Client;
+}
+
+/**
+ * The committed offsets of a group as this asker sees them: a member gets lane offsets for its
+ * lanes, anybody else for each stored partition the log's end less its unfinished records, so that
+ * the lag that any tool computes is the number of unfinished records.
+ */
+export function offsetsFor(
+  broker: Broker,
+  groupId: string,
+  asker: Asker,
+): ReadonlyMap<number, CommittedOffset> | undefined {
+  const stored = broker.replica.state.offsets.of(groupId);
+  const deliveries = [...broker.keyed.of(groupId)];
+  if (deliveries.length === 0) return stored;
+  const offsets = new Map(stored);
+  for (const delivery of deliveries) {
+    const memberId = memberOf(broker, groupId, asker);
+    for (const [index, partition] of delivery.topic.partitions.entries()) {
+      const range = delivery.dispatcher.presentRange(index);
+      if (range === undefined || range.member.id !== memberId) {
+        offsets.set(partition, shownOffset(broker, delivery, partition));
+        continue;
+      }
+      const n = Math.min(range.grants.firstN, range.end);
+      offsets.set(partition, offsetOf(laneOffset(delivery.slot, n), ''));
+      const handshake = { asker, slot: delivery.slot };
+      broker.keyed.handshakes.begin(delivery.topic.id, index, handshake);
+    }
+  }
+  return offsets;
+}
+
+function memberOf(broker: Broker, groupId: string, { memberId, client, clientId }: Asker): string {
+  if (memberId !== null && memberId !== '') return memberId;
+  const known = broker.groups.connections.memberOf(client.connectionId, groupId);
+  if (known !== undefined) return known;
+  return broker.keyed.onlyMember(groupId, clientId, client) ?? '';
+}
+
+function offsetOf(offset: number, metadata: string): CommittedOffset {
+  return { offset, leaderEpoch: -1, metadata, commitMs: -1, expireMs: -1 };
+}
+
+/** What admin tools see for a stored partition. */
+export function shownOffset(
+  broker: Broker,
+  { dispatcher }: Delivery,
+  partition: number,
+): CommittedOffset {
+  const { partitions } = broker.replica.state.topics;
+  const end = partitions.end(partition);
+  const finished = dispatcher.ledger.finished(partition);
+  const low = Math.max(finished.low, partitions.logStart(partition));
+  const unfinished = Math.max(end - low - finished.above, 0);
+  return offsetOf(end - unfinished, `keyed delivery: all below ${low} is finished`);
+}
+
+export interface LaneCommit {
+  readonly topic: Topic;
+  readonly index: number;
+  readonly offset: number;
+}
+
+/**
+ * What a commit says of a topic in keyed delivery. Answers false where there is none, and the
+ * offset is one of the log.
+ */
+export function commitLane(
+  broker: Broker,
+  groupId: string,
+  memberId: string,
+  { topic, index, offset }: LaneCommit,
+): Delivery | undefined {
+  const delivery = broker.keyed.get(groupId, topic.id);
+  if (delivery === undefined) return undefined;
+  const { dispatcher } = delivery;
+  if (memberId === '') {
+    reset(broker, delivery, topic.partitions[index]!, offset);
+    return delivery;
+  }
+  if (!isLaneOffset(offset)) {
+    broker.keyed.warnOfLogOffsets(groupId, memberId, topic.name);
+    return delivery;
+  }
+  if (slotOf(offset) !== delivery.slot) return delivery;
+  const now = broker.keyed.now();
+  const { isBeyond } = dispatcher.commit(memberId, index, numberOf(offset), now);
+  if (isBeyond) {
+    const facts = { groupId, memberId, topic: topic.name, lane: index, offset };
+    broker.log.warn(facts, 'a commit beyond all that the member was given changes nothing');
+  }
+  return delivery;
+}
+
+/** An operator moves a group without members. The value that is shown changes nothing. */
+function reset(broker: Broker, delivery: Delivery, partition: number, offset: number): void {
+  if (isLaneOffset(offset) || offset < 0) return;
+  if (offset === shownOffset(broker, delivery, partition).offset) return;
+  delivery.dispatcher.plan({ kind: 'reset', partition, offset });
+}

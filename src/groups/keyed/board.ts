@@ -1,0 +1,289 @@
+import { assert } from '../../core/assert.ts';
+import type { FinishedSet } from '../../state/keyed/finished-set.ts';
+import { KeyPause, KeyTable } from './key-table.ts';
+import { ReadyQueue } from './ready-queue.ts';
+import { type FiledBatch, none, RecordState, RecordStore, unkeyed } from './record-store.ts';
+
+/** Whom a record that is filed was granted to before a restart. */
+export interface EarlierGrant {
+  readonly rangeId: number;
+  /** Told which record its lane number stands for. */
+  onFiled(ref: number): void;
+}
+
+export interface BoardListener {
+  /** A record may be granted in this range, whose key it holds. */
+  onContinuation(rangeId: number, ref: number): void;
+}
+
+/**
+ * The loaded records by key: which wait, which are granted, which key is held by which range. It
+ * knows nothing of members, lanes and time.
+ *
+ * Invariants: the records of a key are linked in the order in which they were appended; first come
+ * the granted ones, then those that wait; all granted ones belong to one range, the key's holder.
+ */
+export class Board {
+  readonly store = new RecordStore();
+  readonly keys = new KeyTable();
+  /** The first waiting record of each key that is free, and waiting records without a key. */
+  readonly ready: ReadyQueue;
+  /** Waiting records that anybody might get, now or after others of their key. */
+  readyRecords = 0;
+  readonly #listener: BoardListener;
+
+  constructor(listener: BoardListener) {
+    this.#listener = listener;
+    this.ready = new ReadyQueue(this.store, (ref) => this.#isFree(ref));
+  }
+
+  continuationsOf(rangeId: number): ReadyQueue {
+    const { keys } = this;
+    return new ReadyQueue(this.store, (ref) => {
+      const key = this.store.key[ref]!;
+      return (
+        this.store.state[ref] === RecordState.pending &&
+        key >= 0 &&
+        keys.holder[key] === rangeId &&
+        keys.nextPending[key] === ref
+      );
+    });
+  }
+
+  /**
+   * Batches come in the order of the journal. `earlierGrant` is asked for each record that is not
+   * finished. Answers the batch, `none` if nothing of it is alive.
+   */
+  file(
+    batch: FiledBatch,
+    finished: FinishedSet,
+    earlierGrant: (offset: number) => EarlierGrant | undefined,
+  ): number {
+    const { store } = this;
+    const id = store.add(batch);
+    const first = store.first[id]!;
+    for (let i = 0; i < batch.offsetCount; i++) {
+      const name = batch.keys[i];
+      const offset = batch.baseOffset + i;
+      if (name === undefined || finished.has(offset)) continue;
+      store.live[id]!++;
+      const grant = earlierGrant(offset);
+      if (name === null) this.#fileUnkeyed(first + i, grant);
+      else this.#fileKeyed(first + i, name, grant);
+    }
+    if (store.live[id]! > 0) return id;
+    store.free(id);
+    return none;
+  }
+
+  #fileUnkeyed(ref: number, grant: EarlierGrant | undefined): void {
+    this.store.key[ref] = unkeyed;
+    if (grant !== undefined) {
+      this.store.state[ref] = RecordState.granted;
+      grant.onFiled(ref);
+      return;
+    }
+    this.store.state[ref] = RecordState.pending;
+    this.readyRecords++;
+    this.ready.append(ref);
+  }
+
+  #fileKeyed(ref: number, name: string, grant: EarlierGrant | undefined): void {
+    const { store, keys } = this;
+    const key = keys.take(name);
+    store.key[ref] = key;
+    const tail = keys.tail[key]!;
+    if (tail !== none) store.next[tail] = ref;
+    keys.tail[key] = ref;
+    if (grant !== undefined) {
+      store.state[ref] = RecordState.granted;
+      keys.holder[key] = grant.rangeId;
+      keys.inHand[key]!++;
+      grant.onFiled(ref);
+      return;
+    }
+    store.state[ref] = RecordState.pending;
+    keys.pending[key]!++;
+    const isFirst = keys.nextPending[key] === none;
+    if (isFirst) keys.nextPending[key] = ref;
+    const holder = keys.holder[key]!;
+    if (holder !== none) {
+      if (isFirst) this.#listener.onContinuation(holder, ref);
+    } else if (keys.pause[key] === KeyPause.none) {
+      this.readyRecords++;
+      if (isFirst) this.ready.append(ref);
+    }
+  }
+
+  #isFree(ref: number): boolean {
+    if (this.store.state[ref] !== RecordState.pending) return false;
+    const key = this.store.key[ref]!;
+    if (key < 0) return true;
+    const { keys } = this;
+    return (
+      keys.nextPending[key] === ref &&
+      keys.holder[key] === none &&
+      keys.pause[key] === KeyPause.none
+    );
+  }
+
+  /** Whether the record may be granted in this range now. */
+  canGrant(ref: number, rangeId: number): boolean {
+    if (this.store.state[ref] !== RecordState.pending) return false;
+    const key = this.store.key[ref]!;
+    if (key < 0) return true;
+    const { keys } = this;
+    if (keys.nextPending[key] !== ref || keys.pause[key] !== KeyPause.none) return false;
+    const holder = keys.holder[key]!;
+    return holder === none || holder === rangeId;
+  }
+
+  grant(ref: number, rangeId: number, memberNumber: number): void {
+    const { store, keys } = this;
+    store.state[ref] = RecordState.granted;
+    const key = store.key[ref]!;
+    if (key < 0) {
+      this.readyRecords--;
+      return;
+    }
+    const holder = keys.holder[key]!;
+    assert(holder === none || holder === rangeId, 'a key has one holder');
+    if (holder === none) {
+      this.readyRecords -= keys.pending[key]!;
+      keys.holder[key] = rangeId;
+    }
+    keys.pending[key]!--;
+    keys.inHand[key]!++;
+    keys.lastMember[key] = memberNumber;
+    keys.nextPending[key] = store.next[ref]!;
+    this.#passDeleted(key);
+  }
+
+  /** The record is done with. If `keeps`, its key stays with its holder until it is let go. */
+  finish(ref: number, keeps: boolean): void {
+    const { store, keys } = this;
+    assert(store.state[ref] === RecordState.granted, 'what is finished was granted');
+    const key = store.key[ref]!;
+    this.#bury(ref);
+    if (key < 0) return;
+    keys.inHand[key]!--;
+    if (keeps) keys.kept[key]!++;
+    if (keys.inHand[key] === 0 && keys.kept[key] === 0) this.release(key);
+  }
+
+  /** Takes a kept key from its holder, if this was the last reason. */
+  letGo(key: number): void {
+    const { keys } = this;
+    keys.kept[key]!--;
+    if (keys.inHand[key] === 0 && keys.kept[key] === 0) this.release(key);
+  }
+
+  /** The record waits again, before all later ones of its key. */
+  giveBack(ref: number): void {
+    const { store, keys } = this;
+    assert(store.state[ref] === RecordState.granted, 'what is given back was granted');
+    store.state[ref] = RecordState.pending;
+    const key = store.key[ref]!;
+    if (key < 0) {
+      this.readyRecords++;
+      this.ready.insert(ref);
+      return;
+    }
+    keys.inHand[key]!--;
+    keys.pending[key]!++;
+    const next = keys.nextPending[key]!;
+    if (next === none || store.isBefore(ref, next)) keys.nextPending[key] = ref;
+    if (keys.inHand[key] === 0 && keys.kept[key] === 0) this.release(key);
+  }
+
+  /** Nobody holds the key any more: it is ready, or forgotten. */
+  release(key: number): void {
+    const { keys } = this;
+    keys.holder[key] = none;
+    if (keys.pending[key] === 0) {
+      if (keys.isIdle(key) && keys.pause[key] === KeyPause.none) keys.forget(key);
+      return;
+    }
+    if (keys.pause[key] !== KeyPause.none) return;
+    this.readyRecords += keys.pending[key]!;
+    this.ready.insert(keys.nextPending[key]!);
+  }
+
+  /** A key that nobody holds waits for something else than a consumer. */
+  pause(key: number, why: KeyPause): void {
+    const { keys } = this;
+    const isReady = keys.holder[key] === none && keys.pause[key] === KeyPause.none;
+    if (isReady) this.readyRecords -= keys.pending[key]!;
+    keys.pause[key] = why;
+  }
+
+  resume(key: number): void {
+    const { keys } = this;
+    if (keys.pause[key] === KeyPause.none) return;
+    keys.pause[key] = KeyPause.none;
+    const holder = keys.holder[key]!;
+    if (holder === none) this.release(key);
+    else if (keys.pending[key]! > 0) this.#listener.onContinuation(holder, keys.nextPending[key]!);
+  }
+
+  /** As `pause`, for a record without a key. */
+  park(ref: number): void {
+    if (this.store.state[ref] !== RecordState.pending) return;
+    this.store.state[ref] = RecordState.parked;
+    this.readyRecords--;
+  }
+
+  unpark(ref: number): void {
+    if (this.store.state[ref] !== RecordState.parked) return;
+    this.store.state[ref] = RecordState.pending;
+    this.readyRecords++;
+    this.ready.insert(ref);
+  }
+
+  /** A waiting record is gone: deleted, or a dead letter. */
+  delete(ref: number): void {
+    const { store, keys } = this;
+    this.unpark(ref);
+    if (store.state[ref] !== RecordState.pending) return;
+    const key = store.key[ref]!;
+    if (key < 0) {
+      this.readyRecords--;
+      this.#bury(ref);
+      return;
+    }
+    const isFree = keys.holder[key] === none && keys.pause[key] === KeyPause.none;
+    store.state[ref] = RecordState.deleted;
+    keys.pending[key]!--;
+    if (isFree) this.readyRecords--;
+    if (keys.nextPending[key] !== ref) return;
+    this.#passDeleted(key);
+    const next = keys.nextPending[key]!;
+    if (next === none) {
+      if (keys.isIdle(key) && keys.holder[key] === none) {
+        keys.pause[key] = KeyPause.none;
+        keys.forget(key);
+      }
+    } else if (isFree) this.ready.insert(next);
+    else if (keys.holder[key] !== none) this.#listener.onContinuation(keys.holder[key]!, next);
+  }
+
+  /** The first waiting record is not a deleted one. */
+  #passDeleted(key: number): void {
+    const { store, keys } = this;
+    for (;;) {
+      const ref = keys.nextPending[key]!;
+      if (ref === none || store.state[ref] !== RecordState.deleted) return;
+      keys.nextPending[key] = store.next[ref]!;
+      this.#bury(ref);
+    }
+  }
+
+  #bury(ref: number): void {
+    const { store, keys } = this;
+    const key = store.key[ref]!;
+    if (key >= 0 && keys.tail[key] === ref) keys.tail[key] = none;
+    store.state[ref] = RecordState.gone;
+    const batch = store.batchOf[ref]!;
+    if (--store.live[batch]! === 0) store.free(batch);
+  }
+}

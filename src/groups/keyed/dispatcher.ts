@@ -1,0 +1,505 @@
+import { assert } from '../../core/assert.ts';
+import type { KeyedEffect } from '../../state/keyed/effects.ts';
+import type { Ledger, LedgerRange } from '../../state/keyed/ledger.ts';
+import { Deadlines, type Now } from '../deadlines.ts';
+import { Board, type EarlierGrant } from './board.ts';
+import { type ClientTraits, Proof } from './client-traits.ts';
+import { EarlierGrants } from './earlier-grants.ts';
+import { type FailureSettings, Failures, type RangePart } from './failures.ts';
+import { type Granted, grantRecords } from './grant.ts';
+import { LaneRange } from './lane-range.ts';
+import { Member } from './member.ts';
+import { type FiledBatch, none } from './record-store.ts';
+import { type Waiter, Waiters } from './waiters.ts';
+import { Window } from './window.ts';
+
+/** How many timers one tick looks at, so that a turn of the loop stays short. */
+const timersPerTickMax = 1_000;
+
+export interface DispatcherSettings extends FailureSettings {
+  /** `delivery.ack=poll`: what is proven is finished. */
+  readonly finishesProven: boolean;
+  /** `delivery.window`; undefined: auto. */
+  readonly window: number | undefined;
+  /** `delivery.unfinished.max` */
+  readonly unfinishedMax: number;
+  /** `delivery.refetch=repeat`: no refetch is a rejection. */
+  readonly neverRejects: boolean;
+}
+
+export interface NewMember {
+  readonly id: string;
+  readonly traits: ClientTraits;
+  /** How long it may hold a record; Infinity: as long as it lives. */
+  readonly leaseMs: number;
+  readonly sessionMs: number;
+}
+
+/** Why records come back from a member. */
+export type ReturnCause = 'left' | 'died' | 'lease' | 'rejected' | 'given up' | 'unsent';
+
+/**
+ * Decides which record goes to which member of a group, for one topic. Pure: it is told what
+ * happens and when, plans effects on its own ledger, and collects them for the journal. It may run
+ * ahead of the journal; if the journal refuses, it is thrown away and made again from the state.
+ */
+export class Dispatcher {
+  readonly ledger: Ledger;
+  settings: DispatcherSettings;
+  readonly board: Board;
+  readonly members = new Map<string, Member>();
+  readonly failures: Failures;
+  readonly deadlines = new Deadlines();
+  readonly waiters: Waiters;
+  /** Records behind those that are loaded: they count as ready when windows are measured. */
+  backlog = 0;
+  readonly #ranges: (LaneRange | undefined)[] = [];
+  readonly #earlier: EarlierGrants;
+  #nextMember = 0;
+  #effects: KeyedEffect[] = [];
+
+  constructor(ledger: Ledger, settings: DispatcherSettings) {
+    this.ledger = ledger;
+    this.settings = settings;
+    this.board = new Board({
+      onContinuation: (rangeId, ref) => this.#ranges[rangeId]?.continuations.insert(ref),
+    });
+    this.failures = new Failures(this);
+    this.waiters = new Waiters(this);
+    this.#earlier = new EarlierGrants();
+  }
+
+  /** Effects since the last call, for the journal. */
+  takeEffects(): KeyedEffect[] {
+    const effects = this.#effects;
+    this.#effects = [];
+    return effects;
+  }
+
+  plan(effect: KeyedEffect): void {
+    this.ledger.apply(effect);
+    this.#effects.push(effect);
+  }
+
+  // Members and lanes.
+
+  /** Idempotent; the member's habits and lease may change with each JoinGroup. */
+  addMember({ id, traits, leaseMs, sessionMs }: NewMember): Member {
+    const known = this.members.get(id);
+    if (known !== undefined) {
+      known.leaseMs = leaseMs;
+      known.sessionMs = sessionMs;
+      if (known.traits !== traits) known.window = new Window(traits, this.settings.window);
+      known.traits = traits;
+      return known;
+    }
+    const number = this.#nextMember++;
+    const window = new Window(traits, this.settings.window);
+    const member = new Member(id, number, traits, window, leaseMs);
+    member.sessionMs = sessionMs;
+    this.members.set(id, member);
+    return member;
+  }
+
+  /** After all members that are there were added: takes over what the ledger says they hold. */
+  restore(now: Now): void {
+    for (const [index, lane] of this.ledger.lanes) {
+      const present = this.ledger.present(index);
+      for (const range of lane.ranges) {
+        const member = this.members.get(range.memberId);
+        if (range !== present && range.grants.records === 0) continue;
+        if (member === undefined) {
+          const { start, end } = range;
+          if (range.grants.records > 0) {
+            this.plan({ kind: 'returned', lane: index, from: start, to: end });
+          }
+          if (range === present) this.plan({ kind: 'rangeClosed', lane: index });
+          continue;
+        }
+        const restored = this.#addRange(index, member, range);
+        restored.isPresent = range === present;
+        restored.finished = Math.min(range.grants.firstN, range.end);
+        member.inHand += range.grants.records;
+        member.unfinished += range.grants.records;
+        member.grants += range.grants.records;
+        member.leaseStartMs = now.monotonicMs;
+        this.#earlier.add(restored);
+      }
+    }
+  }
+
+  /** A lane gets an owner, who begins at the returned lane number. */
+  openRange(lane: number, memberId: string): number {
+    const member = this.members.get(memberId);
+    assert(member !== undefined, 'lanes go to members');
+    this.closeLane(lane);
+    this.plan({ kind: 'rangeOpened', lane, memberId });
+    return this.#addRange(lane, member, this.ledger.present(lane)!).start;
+  }
+
+  #addRange(lane: number, member: Member, ledgerRange: LedgerRange): LaneRange {
+    const id = this.#freeRangeId();
+    const range = new LaneRange(id, lane, member, ledgerRange, this.board.continuationsOf(id));
+    this.#ranges[id] = range;
+    member.ranges.add(range);
+    return range;
+  }
+
+  #freeRangeId(): number {
+    const free = this.#ranges.indexOf(undefined);
+    return free === -1 ? this.#ranges.length : free;
+  }
+
+  /** The lane's present range ends; what is in hand stays where it is. */
+  closeLane(lane: number): void {
+    const range = this.presentRange(lane);
+    if (range === undefined) return;
+    this.plan({ kind: 'rangeClosed', lane });
+    range.isPresent = false;
+    this.#dropIfDone(range);
+  }
+
+  presentRange(lane: number): LaneRange | undefined {
+    for (const range of this.#ranges) {
+      if (range !== undefined && range.lane === lane && range.isPresent) return range;
+    }
+    return undefined;
+  }
+
+  rangesOf(memberId: string, lane: number): LaneRange[] {
+    const member = this.members.get(memberId);
+    if (member === undefined) return [];
+    return [...member.ranges].filter((range) => range.lane === lane);
+  }
+
+  #dropIfDone(range: LaneRange): void {
+    if (range.isPresent || range.grants.records > 0) return;
+    if (range.member.kept.some(({ rangeId }) => rangeId === range.id)) return;
+    range.member.ranges.delete(range);
+    this.#ranges[range.id] = undefined;
+  }
+
+  /**
+   * A member gave lanes up: what it had of them comes back, unless a handler may be at it still
+   * (clients that rejoin in the background). `isAsked`: the group wanted it to.
+   */
+  giveUp(memberId: string, lanes: readonly number[], isAsked: boolean, now: Now): void {
+    const member = this.members.get(memberId);
+    if (member === undefined) return;
+    const given = [...member.ranges].filter(({ lane }) => lanes.includes(lane));
+    if (!member.traits.rejoinsBetweenHandlers) {
+      for (const range of given) if (range.isPresent) this.closeLane(range.lane);
+      return;
+    }
+    if (!isAsked) this.failures.onFailure(member, fromStarts(given), 'given up', now);
+    for (const range of given) {
+      this.returnFrom(range, range.start, now);
+      if (range.isPresent) this.closeLane(range.lane);
+      else this.#dropIfDone(range);
+    }
+    this.failures.settle(now);
+  }
+
+  /** The member is gone: all that it had comes back. */
+  removeMember(memberId: string, cause: ReturnCause, now: Now): void {
+    const member = this.members.get(memberId);
+    if (member === undefined) return;
+    this.waiters.unparkAll(member);
+    const ranges = [...member.ranges];
+    this.failures.onFailure(member, fromStarts(ranges), cause, now);
+    for (const kept of member.kept.splice(0)) for (const key of kept.keys) this.board.letGo(key);
+    for (const range of ranges) {
+      this.returnFrom(range, range.start, now);
+      if (range.isPresent) this.closeLane(range.lane);
+      else this.#dropIfDone(range);
+    }
+    this.members.delete(memberId);
+    this.failures.onMemberGone(member);
+    this.failures.settle(now);
+  }
+
+  // Records.
+
+  file(batch: FiledBatch, now: Now): void {
+    const { partition } = batch;
+    const finished = this.ledger.finished(partition);
+    const ask = this.#earlier.isEmpty
+      ? () => undefined
+      : (offset: number) => this.#earlierGrant(partition, offset);
+    const id = this.board.file(batch, finished, ask);
+    this.#skipGaps(batch);
+    if (id !== none && this.ledger.trials.size > 0) this.failures.onFiled(id, now);
+  }
+
+  #earlierGrant(partition: number, offset: number): EarlierGrant | undefined {
+    const found = this.#earlier.find(partition, offset);
+    if (found === undefined) return undefined;
+    const { range, n } = found;
+    return { rangeId: range.id, onFiled: (ref) => range.set(n, ref) };
+  }
+
+  /** Offsets without a record are finished: nobody will ever commit them. */
+  #skipGaps({ partition, baseOffset, keys }: FiledBatch): void {
+    const finished = this.ledger.finished(partition);
+    for (let i = 0; i < keys.length; ) {
+      if (keys[i] !== undefined || finished.has(baseOffset + i)) {
+        i++;
+        continue;
+      }
+      const from = i;
+      while (i < keys.length && keys[i] === undefined) i++;
+      this.plan({ kind: 'skipped', partition, from: baseOffset + from, to: baseOffset + i });
+    }
+  }
+
+  /** Records below `to` are gone from the log. In somebody's hand they are only marked. */
+  deleteBelow(partition: number, to: number): void {
+    const finished = this.ledger.finished(partition);
+    if (finished.low >= to) return;
+    this.plan({ kind: 'skipped', partition, from: finished.low, to });
+    const { store } = this.board;
+    for (const batch of store.batchesOf(partition)) {
+      const last = Math.min(store.count[batch]!, to - store.baseOffset[batch]!);
+      const first = store.first[batch]!;
+      for (let i = 0; i < last; i++) this.#delete(first + i);
+    }
+  }
+
+  #delete(ref: number): void {
+    this.failures.forget(ref);
+    this.board.delete(ref);
+  }
+
+  /** Records that may be granted now or after others of their key, those not loaded included. */
+  get readyRecords(): number {
+    return this.board.readyRecords + this.backlog;
+  }
+
+  /** Grants what there is to a fetch; the answer holds nothing if there is nothing, or no room. */
+  grant(waiter: Waiter, now: Now): Granted[] {
+    return grantRecords(this, waiter, now);
+  }
+
+  /** How many more records the member may have in hand. */
+  room(member: Member): number {
+    const { traits } = member;
+    const demand = { readyRecords: this.readyRecords, members: this.members.size };
+    // What the client has queued behind its present work does not count against the window.
+    const queued =
+      traits.fetchesInBackground && traits.proof !== Proof.nothing ? member.lastAnswerRecords : 0;
+    return Math.min(
+      member.window.size(demand) - Math.max(member.inHand - queued, 0),
+      this.settings.unfinishedMax - member.unfinished,
+      member.suspectLimit - member.inHand,
+    );
+  }
+
+  // What consumers say.
+
+  /** A fetch names these present ranges at their ends: what does it prove? */
+  prove(member: Member, ranges: readonly LaneRange[], now: Now): void {
+    switch (member.traits.proof) {
+      case Proof.everything:
+        for (const range of ranges) this.#advanceProven(range, range.end, now);
+        return;
+      case Proof.afterEmpty:
+        for (const range of ranges) {
+          this.#advanceProven(range, range.sawEmpty ? range.end : range.lastAnswerStart, now);
+        }
+        return;
+      case Proof.afterLater: {
+        let newest = 0;
+        for (const range of ranges) newest = Math.max(newest, range.lastAnswerNumber);
+        for (const range of ranges) {
+          const isLater = range.lastAnswerNumber < newest;
+          this.#advanceProven(range, isLater ? range.end : range.lastAnswerStart, now);
+        }
+        return;
+      }
+      case Proof.nothing:
+        return;
+    }
+  }
+
+  /**
+   * The member starts over at these lane numbers: all from there on comes back. If a handler failed,
+   * its record is charged.
+   */
+  reject(member: Member, parts: readonly RangePart[], isFailure: boolean, now: Now): void {
+    if (isFailure) this.failures.onFailure(member, parts, 'rejected', now);
+    for (const { range, from } of parts) this.returnFrom(range, from, now);
+    this.failures.settle(now);
+  }
+
+  /** A fetch at the ends of these ranges was answered with nothing for them. */
+  sawEmpty(ranges: readonly LaneRange[]): void {
+    for (const range of ranges) range.sawEmpty = true;
+  }
+
+  #advanceProven(range: LaneRange, to: number, now: Now): void {
+    if (to <= range.proven) return;
+    const { member } = range;
+    const count = range.countIn(range.proven, to);
+    range.proven = to;
+    if (count > 0) {
+      member.inHand -= count;
+      member.leaseStartMs = now.monotonicMs;
+      member.window.onHandled(count, now.monotonicMs - member.sentMs);
+      if (range.lastAnswerNumber === member.answers) {
+        member.lastAnswerRecords = range.countIn(to, range.end);
+      }
+      this.failures.onProgress(member);
+      this.#returnStranded(member, range.ordinalOf(to - 1), now);
+    }
+    if (this.settings.finishesProven) this.#finish(range, range.finished, to, false, now);
+  }
+
+  /**
+   * A commit at lane number `to`. Answers how many records it finished, and whether it lies beyond
+   * all that the member was given.
+   */
+  commit(memberId: string, lane: number, to: number, now: Now): { isBeyond: boolean } {
+    const ranges = this.rangesOf(memberId, lane);
+    const member = this.members.get(memberId);
+    if (member === undefined) return { isBeyond: false };
+    const keeps = !member.traits.commitsHandledOnly;
+    const before = member.unfinished;
+    let end = 0;
+    for (const range of ranges) {
+      end = Math.max(end, range.end);
+      this.#finish(range, range.start, Math.min(to, range.end), keeps, now);
+      this.#dropIfDone(range);
+    }
+    const finished = before - member.unfinished;
+    if (finished > 0) {
+      member.window.onCommit(finished, member.unfinished, member.wasFull);
+      member.wasFull = false;
+      this.failures.onProgress(member);
+    }
+    return { isBeyond: to > end && ranges.length > 0 };
+  }
+
+  /** Finishes the grants of `[from, to)`; `keeps` holds back their keys (see `KeptKeys`). */
+  #finish(range: LaneRange, from: number, to: number, keeps: boolean, now: Now): void {
+    const count = range.countIn(from, to);
+    if (count === 0) return;
+    const { member } = range;
+    const unproven = range.countIn(Math.max(from, range.proven), to);
+    const keys: number[] = [];
+    for (let n = Math.max(from, range.finished); n < to; n++) {
+      const ref = range.ref(n);
+      if (ref === none) continue;
+      const key = this.board.store.key[ref]!;
+      if (keeps && key >= 0) keys.push(key);
+      this.failures.forget(ref);
+      this.board.finish(ref, keeps);
+      range.set(n, none);
+    }
+    this.plan({ kind: 'finished', lane: range.lane, from: Math.max(from, range.start), to });
+    member.unfinished -= count;
+    member.inHand -= unproven;
+    if (unproven > 0) member.leaseStartMs = now.monotonicMs;
+    range.proven = Math.max(range.proven, to);
+    range.finished = Math.max(range.finished, to);
+    range.trim();
+    const ordinal = range.ordinalOf(to - 1);
+    this.#letGoBefore(member, ordinal);
+    this.#returnStranded(member, ordinal, now);
+    if (keys.length > 0) {
+      const untilGrant = ordinal + member.traits.commitLag;
+      member.kept.push({ keys, untilGrant, rangeId: range.id });
+    }
+  }
+
+  /** The member committed a record that was granted as its `ordinal`th: it came back for more. */
+  #letGoBefore(member: Member, ordinal: number): void {
+    while (member.kept.length > 0 && member.kept[0]!.untilGrant <= ordinal) {
+      const { keys, rangeId } = member.kept.shift()!;
+      for (const key of keys) this.board.letGo(key);
+      const range = this.#ranges[rangeId];
+      if (range !== undefined) this.#dropIfDone(range);
+    }
+  }
+
+  /**
+   * What a member that rejoined in the background has of its former ranges stays with it, since a
+   * handler may be at it. Once it proves or commits what it was granted later, it came back: what
+   * is left it has dropped.
+   */
+  #returnStranded(member: Member, ordinal: number, now: Now): void {
+    if (member.traits.rejoinsBetweenHandlers) return;
+    for (const range of [...member.ranges]) {
+      if (range.isPresent || range.grants.records === 0) continue;
+      if (range.ordinalOf(range.end - 1) >= ordinal) continue;
+      this.returnFrom(range, range.start, now);
+      this.#dropIfDone(range);
+    }
+  }
+
+  /** Gives back what the range has from lane number `from` on; nobody is charged here. */
+  returnFrom(range: LaneRange, from: number, now: Now): void {
+    const count = range.countIn(from, range.end);
+    if (count === 0) return;
+    const { member, lane, end } = range;
+    member.unfinished -= count;
+    member.inHand -= range.countIn(Math.max(from, range.proven), end);
+    if (member.inHand === 0) member.leaseStartMs = now.monotonicMs;
+    this.plan({ kind: 'returned', lane, from, to: end });
+    const { store } = this.board;
+    for (let n = Math.max(from, range.finished); n < end; n++) {
+      const ref = range.ref(n);
+      if (ref === none) continue;
+      range.set(n, none);
+      this.board.giveBack(ref);
+      const finished = this.ledger.finished(store.partition[store.batchOf[ref]!]!);
+      if (!finished.has(store.offset(ref))) continue;
+      this.failures.forget(ref);
+      this.board.delete(ref);
+    }
+    range.proven = Math.max(range.proven, end);
+    if (from <= range.finished) range.finished = end;
+    range.trim();
+    this.failures.onProgress(member);
+  }
+
+  /** When `tick` has something to do, monotonic; Infinity if it has nothing to wait for. */
+  nextDueMs(): number {
+    let dueMs = this.deadlines.nextMs();
+    for (const member of this.members.values()) {
+      if (member.inHand > 0) dueMs = Math.min(dueMs, this.#dueMs(member));
+    }
+    return dueMs;
+  }
+
+  #dueMs(member: Member): number {
+    const leaseEndMs = member.leaseStartMs + member.leaseMs;
+    return this.#isStranded(member)
+      ? Math.min(leaseEndMs, member.leaseStartMs + member.sessionMs)
+      : leaseEndMs;
+  }
+
+  /** Whether all that it has in hand is of former ranges. */
+  #isStranded(member: Member): boolean {
+    if (member.traits.rejoinsBetweenHandlers) return false;
+    for (const range of member.ranges) {
+      if (range.isPresent && range.proven < range.end) return false;
+    }
+    return true;
+  }
+
+  /** Lets what is due happen; answers members whose lease has ended: they are to be expelled. */
+  tick(now: Now): Member[] {
+    this.deadlines.expire(now, timersPerTickMax);
+    const expired: Member[] = [];
+    for (const member of this.members.values()) {
+      if (member.inHand === 0 || this.#dueMs(member) > now.monotonicMs) continue;
+      if (member.leaseStartMs + member.leaseMs <= now.monotonicMs) expired.push(member);
+      else this.#returnStranded(member, Number.POSITIVE_INFINITY, now);
+    }
+    return expired;
+  }
+}
+
+function fromStarts(ranges: readonly LaneRange[]): RangePart[] {
+  return ranges.map((range) => ({ range, from: range.start }));
+}

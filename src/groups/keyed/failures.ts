@@ -1,0 +1,300 @@
+import { assert } from '../../core/assert.ts';
+import type { Trial } from '../../state/keyed/effects.ts';
+import { trialKey } from '../../state/keyed/ledger.ts';
+import { type Now, Timer } from '../deadlines.ts';
+import type { Dispatcher, ReturnCause } from './dispatcher.ts';
+import { KeyPause } from './key-table.ts';
+import type { LaneRange } from './lane-range.ts';
+import type { Member } from './member.ts';
+import { none, RecordState } from './record-store.ts';
+
+export interface FailureSettings {
+  /** `delivery.attempts.max`; 0: no limit. */
+  readonly attemptsMax: number;
+  readonly retryBackoffMs: number;
+  readonly retryBackoffMsMax: number;
+  /** `dead.letter.policy=halt`: the key of a record that failed too often stops. */
+  readonly halts: boolean;
+}
+
+/** What a member has of a range from a lane number on. */
+export interface RangePart {
+  readonly range: LaneRange;
+  readonly from: number;
+}
+
+/** A record that failed too often. */
+export interface DeadLetter {
+  readonly ref: number;
+  readonly partition: number;
+  readonly offset: number;
+  readonly trial: Trial;
+}
+
+const quartersPerAttempt = 4;
+/** At most one member in so many has suspects in hand at a time. */
+const membersPerSuspect = 4;
+
+/**
+ * Finds the record that is to blame when a consumer fails. A record that was alone in hand is
+ * charged with an attempt. Of several nobody knows which one it was: none is charged, but each is
+ * delivered again with at most half as many others, so that after a few rounds it is alone.
+ */
+export class Failures {
+  readonly #dispatcher: Dispatcher;
+  /** Loaded records with failed deliveries. */
+  readonly #trials = new Map<number, Trial>();
+  /** Those that may be delivered now, in the order in which they became due. */
+  #suspects: number[] = [];
+  readonly #retries = new Map<number, Timer>();
+  readonly #deadLetters: DeadLetter[] = [];
+  /** Records charged just now, which are still to be held back. */
+  #charged: number[] = [];
+  /** The member that gets nothing else until it may take a suspect. */
+  #reserved: Member | undefined;
+
+  constructor(dispatcher: Dispatcher) {
+    this.#dispatcher = dispatcher;
+  }
+
+  get isEmpty(): boolean {
+    return this.#trials.size === 0;
+  }
+
+  /** Records that wait for their backoff. */
+  get retryCount(): number {
+    return this.#retries.size;
+  }
+
+  takeDeadLetters(): DeadLetter[] {
+    return this.#deadLetters.splice(0);
+  }
+
+  /** A batch was loaded of which some record may have failed before. */
+  onFiled(batch: number, now: Now): void {
+    const { store } = this.#dispatcher.board;
+    const { trials } = this.#dispatcher.ledger;
+    const first = store.first[batch]!;
+    for (let ref = first; ref < first + store.count[batch]!; ref++) {
+      if (store.state[ref] === RecordState.gone) continue;
+      const trial = trials.get(trialKey(store.partition[batch]!, store.offset(ref)));
+      if (trial === undefined) continue;
+      this.#trials.set(ref, trial);
+      this.#charged.push(ref);
+    }
+    this.settle(now);
+  }
+
+  /** The record is done with. */
+  forget(ref: number): void {
+    if (!this.#trials.delete(ref)) return;
+    const timer = this.#retries.get(ref);
+    if (timer === undefined) return;
+    this.#dispatcher.deadlines.cancel(timer);
+    this.#retries.delete(ref);
+  }
+
+  /** Called before what the member had in hand comes back; `settle` after it. */
+  onFailure(member: Member, parts: readonly RangePart[], cause: ReturnCause, now: Now): void {
+    const { inHand } = member;
+    if (inHand === 0) return;
+    const unproven = parts.flatMap((part) => unprovenOf(part));
+    if (cause === 'lease') {
+      unproven.sort((a, b) => a.ordinal - b.ordinal);
+      if (unproven.length > 0) this.#charge(unproven[0]!.ref, cause, now);
+    } else if (inHand === 1) {
+      for (const { ref } of unproven) this.#charge(ref, cause, now);
+    } else {
+      for (const { ref } of unproven) this.#limit(ref, inHand, cause, now);
+    }
+  }
+
+  #charge(ref: number, cause: ReturnCause, now: Now): void {
+    const { attemptsMax, retryBackoffMs, retryBackoffMsMax } = this.#dispatcher.settings;
+    const before = this.#trials.get(ref);
+    const quarters = (before?.quarters ?? 0) + (cause === 'left' ? 1 : quartersPerAttempt);
+    const attempts = Math.floor(quarters / quartersPerAttempt);
+    const backoffMs =
+      cause === 'left' ? 0 : Math.min(retryBackoffMs * 2 ** (attempts - 1), retryBackoffMsMax);
+    const isDead = attemptsMax > 0 && attempts >= attemptsMax;
+    this.#note(ref, {
+      quarters,
+      limit: 1,
+      firstMs: before?.firstMs ?? now.wallMs,
+      lastMs: now.wallMs,
+      dueMs: now.wallMs + (isDead ? 0 : backoffMs),
+      reason: cause,
+    });
+  }
+
+  #limit(ref: number, inHand: number, cause: ReturnCause, now: Now): void {
+    const before = this.#trials.get(ref);
+    const limit = Math.max(Math.floor(Math.min(before?.limit || inHand, inHand) / 2), 1);
+    this.#note(ref, {
+      quarters: before?.quarters ?? 0,
+      limit,
+      firstMs: before?.firstMs ?? now.wallMs,
+      lastMs: now.wallMs,
+      dueMs: now.wallMs,
+      reason: cause,
+    });
+  }
+
+  #note(ref: number, trial: Trial): void {
+    const { store } = this.#dispatcher.board;
+    const partition = store.partition[store.batchOf[ref]!]!;
+    this.#dispatcher.plan({ kind: 'tried', partition, offset: store.offset(ref), trial });
+    this.#trials.set(ref, trial);
+    this.#charged.push(ref);
+  }
+
+  /** Holds back what was charged, after it came back. */
+  settle(now: Now): void {
+    for (const ref of this.#charged.splice(0)) this.holdBack(ref, now);
+  }
+
+  /** Whether a waiting record takes its own way because of its failures; sends it there. */
+  holdBack(ref: number, now: Now): boolean {
+    const trial = this.#trials.get(ref);
+    if (trial === undefined) return false;
+    const { board, settings, deadlines } = this.#dispatcher;
+    const { store, keys } = board;
+    if (store.state[ref] !== RecordState.pending) return false;
+    const key = store.key[ref]!;
+    if (key >= 0 && keys.nextPending[key] !== ref) return false;
+    if (key >= 0 && keys.pause[key] !== KeyPause.none) return true;
+    const { attemptsMax, halts } = settings;
+    if (attemptsMax > 0 && trial.quarters >= attemptsMax * quartersPerAttempt) {
+      this.#pause(ref, halts ? KeyPause.halted : KeyPause.deadLetter);
+      if (!halts) {
+        const partition = store.partition[store.batchOf[ref]!]!;
+        this.#deadLetters.push({ ref, partition, offset: store.offset(ref), trial });
+      }
+      return true;
+    }
+    if (trial.dueMs <= now.wallMs) {
+      this.#pause(ref, KeyPause.suspect);
+      this.#suspects.push(ref);
+      return true;
+    }
+    this.#pause(ref, KeyPause.retry);
+    const timer = new Timer(() => {
+      this.#retries.delete(ref);
+      if (key >= 0) keys.pause[key] = KeyPause.suspect;
+      this.#suspects.push(ref);
+    });
+    this.#retries.set(ref, timer);
+    deadlines.schedule(timer, now.monotonicMs + (trial.dueMs - now.wallMs));
+    return true;
+  }
+
+  #pause(ref: number, why: KeyPause): void {
+    const { board } = this.#dispatcher;
+    const key = board.store.key[ref]!;
+    if (key >= 0) board.pause(key, why);
+    else board.park(ref);
+  }
+
+  /**
+   * A suspect for this member: its record and limit; 'wait' if the member is kept free for one and
+   * has too much in hand yet; undefined if it may get anything.
+   */
+  takeFor(member: Member): { readonly ref: number; readonly limit: number } | 'wait' | undefined {
+    const first = this.#firstSuspect();
+    if (first === none) {
+      this.#reserved = undefined;
+      return undefined;
+    }
+    if (this.canTake(member)) {
+      this.#suspects.splice(this.#suspects.indexOf(first), 1);
+      this.#reserved = undefined;
+      return { ref: first, limit: this.#trials.get(first)!.limit };
+    }
+    if (this.#isCrowded(member)) return undefined;
+    if (this.#reserved === undefined && this.#isLeastBusy(member)) this.#reserved = member;
+    return this.#reserved === member ? 'wait' : undefined;
+  }
+
+  /** Whether the member may take the first suspect now. */
+  canTake(member: Member): boolean {
+    const first = this.#firstSuspect();
+    if (first === none || this.#isCrowded(member)) return false;
+    const { limit } = this.#trials.get(first)!;
+    return member.inHand + 1 <= Math.min(limit, member.suspectLimit);
+  }
+
+  #isCrowded(member: Member): boolean {
+    if (member.suspects.length > 0) return false;
+    const { members } = this.#dispatcher;
+    let busy = 0;
+    for (const { suspects } of members.values()) if (suspects.length > 0) busy++;
+    return busy >= Math.max(Math.floor(members.size / membersPerSuspect), 1);
+  }
+
+  #isLeastBusy(member: Member): boolean {
+    for (const { inHand } of this.#dispatcher.members.values()) {
+      if (inHand < member.inHand) return false;
+    }
+    return true;
+  }
+
+  /** The first one whose key nobody holds; drops those that are gone. */
+  #firstSuspect(): number {
+    const { store, keys } = this.#dispatcher.board;
+    for (let i = 0; i < this.#suspects.length; ) {
+      const ref = this.#suspects[i]!;
+      const key = store.key[ref]!;
+      const state = store.state[ref];
+      const isThere =
+        this.#trials.has(ref) &&
+        (key >= 0
+          ? state === RecordState.pending && keys.pause[key] === KeyPause.suspect
+          : state === RecordState.parked);
+      if (!isThere) {
+        this.#suspects.splice(i, 1);
+        continue;
+      }
+      if (key < 0 || keys.holder[key] === none) return ref;
+      i++;
+    }
+    return none;
+  }
+
+  /** Something that the member had in hand was proven, finished or returned. */
+  onProgress(member: Member): void {
+    if (member.suspects.length === 0) return;
+    member.suspects = member.suspects.filter(
+      ({ range, n }) => n >= range.proven && range.countIn(n, n + 1) === 1,
+    );
+    member.suspectLimit = Number.POSITIVE_INFINITY;
+    for (const { limit } of member.suspects) {
+      member.suspectLimit = Math.min(member.suspectLimit, limit);
+    }
+  }
+
+  onMemberGone(member: Member): void {
+    if (this.#reserved === member) this.#reserved = undefined;
+  }
+
+  /** The record of a dead letter that is planned, or was given up: its key goes on. */
+  bury({ ref, partition, offset }: DeadLetter): void {
+    const { board, ledger } = this.#dispatcher;
+    const { store } = board;
+    const isThere = this.#trials.has(ref) && store.offset(ref) === offset;
+    assert(isThere && !ledger.finished(partition).has(offset), 'a dead letter is a waiting record');
+    this.#dispatcher.plan({ kind: 'skipped', partition, from: offset, to: offset + 1 });
+    const key = store.key[ref]!;
+    this.forget(ref);
+    board.delete(ref);
+    if (key >= 0) board.resume(key);
+  }
+}
+
+function unprovenOf({ range, from }: RangePart): { ref: number; ordinal: number }[] {
+  const found: { ref: number; ordinal: number }[] = [];
+  for (let n = Math.max(range.proven, range.finished, from); n < range.end; n++) {
+    const ref = range.ref(n);
+    if (ref !== none) found.push({ ref, ordinal: range.ordinalOf(n) });
+  }
+  return found;
+}

@@ -1,0 +1,196 @@
+import type { Now } from '../deadlines.ts';
+import type { Dispatcher } from './dispatcher.ts';
+import type { LaneRange } from './lane-range.ts';
+import { none, RecordState } from './record-store.ts';
+import type { Waiter } from './waiters.ts';
+
+/** New lane numbers `[from, to)` of a present range. */
+export interface Granted {
+  readonly range: LaneRange;
+  readonly from: number;
+  readonly to: number;
+}
+
+/** Below this a window is shared out among all lanes of a fetch, for consumers that use them all. */
+const spreadRecordsMax = 1024;
+
+interface Draft {
+  readonly range: LaneRange;
+  readonly from: number;
+  /** Count, partition, offset of each run. */
+  readonly runs: number[];
+  bytes: number;
+}
+
+/**
+ * The grants that answer one fetch: oldest records first, from keys that are free or held by the
+ * asking ranges, as much as the member's window and the fetch have room for.
+ */
+export function grantRecords(dispatcher: Dispatcher, waiter: Waiter, now: Now): Granted[] {
+  const filler = new Filler(dispatcher, waiter);
+  const suspect = dispatcher.failures.takeFor(waiter.member);
+  if (suspect === 'wait') return [];
+  if (suspect !== undefined) filler.grantSuspect(suspect.ref, suspect.limit);
+  filler.fill(dispatcher.room(waiter.member), now);
+  return filler.finish(now);
+}
+
+class Filler {
+  readonly #dispatcher: Dispatcher;
+  readonly #waiter: Waiter;
+  readonly #drafts: Draft[];
+  #bytesLeft: number;
+  #granted = 0;
+  #turn = 0;
+
+  constructor(dispatcher: Dispatcher, waiter: Waiter) {
+    this.#dispatcher = dispatcher;
+    this.#waiter = waiter;
+    this.#bytesLeft = waiter.bytesMax;
+    this.#drafts = waiter.ranges.map((range) => ({ range, from: range.end, runs: [], bytes: 0 }));
+  }
+
+  grantSuspect(ref: number, limit: number): void {
+    const { board } = this.#dispatcher;
+    const key = board.store.key[ref]!;
+    if (key >= 0) board.resume(key);
+    else board.unpark(ref);
+    const draft = this.#drafts[0]!;
+    const { range } = draft;
+    const { suspects } = range.member;
+    suspects.push({ range, n: range.end, limit });
+    this.#take(draft, ref);
+    range.member.suspectLimit = Math.min(range.member.suspectLimit, limit);
+  }
+
+  fill(room: number, now: Now): void {
+    let left = room;
+    const share = Math.ceil(room / this.#drafts.length);
+    while (left > 0 && this.#hasBytes) {
+      const [ref, draft] = this.#next();
+      if (ref === none || draft === undefined) break;
+      const most = room >= spreadRecordsMax ? left : Math.min(left, share);
+      const count = this.#sweep(draft, ref, most, now);
+      // Nothing, if what looked ready has to be held back: then the next one is looked at.
+      left -= count;
+    }
+    if (left <= 0) this.#waiter.member.wasFull = true;
+  }
+
+  get #hasBytes(): boolean {
+    return this.#bytesLeft > 0 || this.#granted === 0;
+  }
+
+  /** The oldest record that may be granted, and in which lane. */
+  #next(): [number, Draft | undefined] {
+    const { board } = this.#dispatcher;
+    let oldest = board.ready.peek();
+    let found = oldest === none ? undefined : this.#nextDraft();
+    for (const draft of this.#drafts) {
+      if (draft.bytes >= this.#waiter.laneBytesMax) continue;
+      const ref = draft.range.continuations.peek();
+      if (ref === none) continue;
+      if (found !== undefined && !board.store.isBefore(ref, oldest)) continue;
+      oldest = ref;
+      found = draft;
+    }
+    return [oldest, found];
+  }
+
+  /** Lanes take turns. */
+  #nextDraft(): Draft | undefined {
+    for (let i = 0; i < this.#drafts.length; i++) {
+      const draft = this.#drafts[this.#turn++ % this.#drafts.length]!;
+      if (draft.bytes < this.#waiter.laneBytesMax) return draft;
+    }
+    return undefined;
+  }
+
+  /**
+   * From one record on through its batch: whatever may be granted is, so that a stored batch whose
+   * keys are all free goes out whole.
+   */
+  #sweep(draft: Draft, start: number, most: number, now: Now): number {
+    const { board, failures } = this.#dispatcher;
+    const { store } = board;
+    const { range } = draft;
+    const batch = store.batchOf[start]!;
+    const end = store.first[batch]! + store.count[batch]!;
+    const mayTry = !failures.isEmpty;
+    const [from, grantedBefore] = [range.end, this.#granted];
+    let count = 0;
+    for (let ref = start; ref < end; ref++) {
+      if (!board.canGrant(ref, range.id)) continue;
+      if (mayTry && failures.holdBack(ref, now)) continue;
+      if (count === most) break;
+      const bytes = store.recordBytes(ref);
+      const isFull = bytes > this.#bytesLeft || draft.bytes + bytes > this.#waiter.laneBytesMax;
+      if (isFull && this.#granted > 0) {
+        // The lane is full even if a smaller record would fit, or it would never end.
+        draft.bytes = this.#waiter.laneBytesMax;
+        if (bytes > this.#bytesLeft) this.#bytesLeft = 0;
+        break;
+      }
+      this.#take(draft, ref);
+      count++;
+    }
+    this.#noteContinuations(range, from);
+    return this.#granted - grantedBefore;
+  }
+
+  #take(draft: Draft, ref: number): void {
+    const { board } = this.#dispatcher;
+    const { store } = board;
+    const { range, runs } = draft;
+    if (runs.length === 0) range.beginAnswer(range.member.grants + this.#granted);
+    board.grant(ref, range.id, range.member.number);
+    range.push(ref);
+    this.#granted++;
+    const bytes = store.recordBytes(ref);
+    draft.bytes += bytes;
+    this.#bytesLeft -= bytes;
+    const partition = store.partition[store.batchOf[ref]!]!;
+    const offset = store.offset(ref);
+    const last = runs.length - 3;
+    const continues =
+      last >= 0 && runs[last + 1] === partition && runs[last + 2]! + runs[last]! === offset;
+    if (continues) runs[last]!++;
+    else runs.push(1, partition, offset);
+  }
+
+  /** Keys of what was just granted may have more records, which now wait for this range alone. */
+  #noteContinuations(range: LaneRange, from: number): void {
+    const { store, keys } = this.#dispatcher.board;
+    for (let n = from; n < range.end; n++) {
+      const ref = range.ref(n);
+      const key = store.key[ref]!;
+      if (key < 0 || keys.nextPending[key] === none) continue;
+      // Once per key: for the last one of it that was granted.
+      const next = store.next[ref]!;
+      if (next === none || store.state[next] === RecordState.granted) continue;
+      range.continuations.insert(keys.nextPending[key]!);
+    }
+  }
+
+  finish(now: Now): Granted[] {
+    if (this.#granted === 0) return [];
+    const { member } = this.#waiter;
+    if (member.inHand === 0) member.leaseStartMs = now.monotonicMs;
+    member.inHand += this.#granted;
+    member.unfinished += this.#granted;
+    member.grants += this.#granted;
+    member.lastAnswerRecords = this.#granted;
+    member.answers++;
+    member.sentMs = now.monotonicMs;
+    const granted: Granted[] = [];
+    for (const { range, from, runs } of this.#drafts) {
+      if (runs.length === 0) continue;
+      this.#dispatcher.plan({ kind: 'granted', lane: range.lane, runs });
+      range.lastAnswerStart = from;
+      range.lastAnswerNumber = member.answers;
+      range.sawEmpty = false;
+      granted.push({ range, from, to: range.end });
+    }
+    return granted;
+  }
+}

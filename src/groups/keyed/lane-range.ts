@@ -1,0 +1,123 @@
+import type { GrantRuns } from '../../state/keyed/grant-runs.ts';
+import type { Member } from './member.ts';
+import type { ReadyQueue } from './ready-queue.ts';
+import { none } from './record-store.ts';
+
+/**
+ * What the leader remembers of one range beyond its ledger: which loaded records its lane numbers
+ * stand for, and what the client has proven. Invariant: finished <= proven <= end, where they are
+ * positions; single grants between may be returned or finished out of turn.
+ */
+export class LaneRange {
+  /** Place in the dispatcher's table of ranges, what keys name as their holder. */
+  readonly id: number;
+  readonly lane: number;
+  readonly member: Member;
+  readonly start: number;
+  /** The next lane number. */
+  end: number;
+  /** Everything below is proven handled. */
+  proven: number;
+  /** Everything below is finished or returned. */
+  finished: number;
+  /** The lane's present range, whose owner may get more. */
+  isPresent = true;
+  /** What the ledger has of it: the unfinished grants. */
+  readonly grants: GrantRuns;
+  /** Records of keys that this range holds, which may be granted here and nowhere else. */
+  readonly continuations: ReadyQueue;
+
+  /** First lane number of the last answer with records. */
+  lastAnswerStart: number;
+  /** Order among the member's answers, of the last one with records. */
+  lastAnswerNumber = 0;
+  /** A fetch at the end brought nothing since the last answer with records. */
+  sawEmpty = false;
+  /** The connection that the answer up to `writtenEnd` went out on, whole. */
+  writtenConnection = none;
+  writtenStart: number;
+  writtenEnd: number;
+
+  /** First lane number of each answer, and the member's count of grants before it. */
+  #answerStarts: number[] = [];
+  #answerOrdinals: number[] = [];
+  /** Of the numbers from #base on; `none` where it is finished, returned, or not loaded yet. */
+  #refs: number[] = [];
+  #base: number;
+  #head = 0;
+
+  constructor(
+    id: number,
+    lane: number,
+    member: Member,
+    ledger: { readonly start: number; readonly end: number; readonly grants: GrantRuns },
+    continuations: ReadyQueue,
+  ) {
+    this.id = id;
+    this.lane = lane;
+    this.member = member;
+    this.start = ledger.start;
+    this.end = ledger.end;
+    this.proven = ledger.start;
+    this.finished = ledger.start;
+    this.lastAnswerStart = ledger.start;
+    this.writtenStart = ledger.start;
+    this.writtenEnd = ledger.start;
+    this.grants = ledger.grants;
+    this.continuations = continuations;
+    this.#base = ledger.start;
+    for (let n = ledger.start; n < ledger.end; n++) this.#refs.push(none);
+  }
+
+  ref(n: number): number {
+    return this.#refs[n - this.#base + this.#head] ?? none;
+  }
+
+  push(ref: number): void {
+    this.#refs.push(ref);
+    this.end++;
+  }
+
+  /** How many unfinished grants there are in `[from, to)`. */
+  countIn(from: number, to: number): number {
+    if (from <= this.start && to >= this.end) return this.grants.records;
+    let count = 0;
+    this.grants.forEach(from, to, (_n, records) => {
+      count += records;
+    });
+    return count;
+  }
+
+  /** An answer with records begins at the range's end. */
+  beginAnswer(grantsBefore: number): void {
+    this.#answerStarts.push(this.end);
+    this.#answerOrdinals.push(grantsBefore);
+  }
+
+  /** As which one of the member's grants this number was granted, counted from 0. */
+  ordinalOf(n: number): number {
+    let i = this.#answerStarts.length - 1;
+    while (i > 0 && this.#answerStarts[i]! > n) i--;
+    return i < 0 ? 0 : this.#answerOrdinals[i]! + Math.max(n - this.#answerStarts[i]!, 0);
+  }
+
+  /** Sets what a number stands for, or that it stands for nothing any more. */
+  set(n: number, ref: number): void {
+    this.#refs[n - this.#base + this.#head] = ref;
+  }
+
+  /** Forgets the numbers below `finished`. */
+  trim(): void {
+    const count = this.finished - this.#base;
+    if (count <= 0) return;
+    this.#base += count;
+    this.#head += count;
+    while (this.#answerStarts.length > 1 && this.#answerStarts[1]! <= this.finished) {
+      this.#answerStarts.shift();
+      this.#answerOrdinals.shift();
+    }
+    if (this.#head < 256 || this.#head * 2 < this.#refs.length) return;
+    this.#refs = this.#refs.slice(this.#head);
+    this.#head = 0;
+  }
+}

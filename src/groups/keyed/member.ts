@@ -1,0 +1,61 @@
+import type { ClientTraits } from './client-traits.ts';
+import type { LaneRange } from './lane-range.ts';
+import type { Window } from './window.ts';
+
+/** Keys that a commit could not free: their records may still be in the handler. */
+export interface KeptKeys {
+  /** The range that holds them. */
+  readonly rangeId: number;
+  readonly keys: readonly number[];
+  /** Free once a record is committed that was granted as this one of the member, or later. */
+  readonly untilGrant: number;
+}
+
+/** A record with failed deliveries that a member has in hand. */
+export interface HeldSuspect {
+  readonly range: LaneRange;
+  readonly n: number;
+  readonly limit: number;
+}
+
+/** A member of the group, as far as one topic in keyed delivery is concerned. */
+export class Member {
+  readonly id: string;
+  /** What keys name as their last member; never given twice. */
+  readonly number: number;
+  traits: ClientTraits;
+  window: Window;
+  /** max(lease.ms, session and rebalance timeouts); Infinity: as long as it lives. */
+  leaseMs: number;
+  /** Its session timeout. */
+  sessionMs = 0;
+  readonly ranges = new Set<LaneRange>();
+  /** Granted and not proven, over all ranges. */
+  inHand = 0;
+  /** Granted and not finished, over all ranges. */
+  unfinished = 0;
+  /** When the record that is now the oldest unproven one became it, monotonic. */
+  leaseStartMs = 0;
+  /** Records granted to it so far. */
+  grants = 0;
+  /** Answers with records so far. */
+  answers = 0;
+  /** When the last answer with records left, monotonic. */
+  sentMs = 0;
+  /** Unproven ones of the last answer with records. */
+  lastAnswerRecords = 0;
+  /** Its window was used up since its last commit. */
+  wasFull = false;
+  kept: KeptKeys[] = [];
+  /** Suspects in its hand (see failures.ts), and the most records that it may hold beside them. */
+  suspects: HeldSuspect[] = [];
+  suspectLimit = Number.POSITIVE_INFINITY;
+
+  constructor(id: string, number: number, traits: ClientTraits, window: Window, leaseMs: number) {
+    this.id = id;
+    this.number = number;
+    this.traits = traits;
+    this.window = window;
+    this.leaseMs = leaseMs;
+  }
+}

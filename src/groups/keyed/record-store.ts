@@ -1,0 +1,188 @@
+import { assert } from '../../core/assert.ts';
+
+/** One stored batch with the keys of its records, as the feed found them. */
+export interface FiledBatch {
+  /** Stored partition. */
+  readonly partition: number;
+  readonly baseOffset: number;
+  /** Last offset - base offset + 1. */
+  readonly offsetCount: number;
+  /** Where the batch begins in the journal: batches are filed in the order of these. */
+  readonly position: number;
+  readonly bytes: number;
+  /** By offset - base offset: the ordering key, null without one, undefined without a record. */
+  readonly keys: readonly (string | null | undefined)[];
+  /** By offset - base offset: where the record ends in the opened batch. */
+  readonly ends: readonly number[];
+}
+
+export const RecordState = {
+  /** Finished, or there never was one. */
+  gone: 0,
+  pending: 1,
+  granted: 2,
+  /** Waits no longer, but is still a link between records of its key. */
+  deleted: 3,
+  /** Has no key, and waits for something else than a consumer. */
+  parked: 4,
+} as const;
+
+/** No record, key or range. */
+export const none = -1;
+/** The key of a record that has none: it is bound to no other. */
+export const unkeyed = -2;
+
+/** The least that a block of records takes: sizes are powers of two, so that blocks fit again. */
+const blockMin = 1;
+const initialRecords = 1024;
+const initialBatches = 64;
+
+/**
+ * The loaded records in columns, a block of neighbouring ones for each batch. A record is named by
+ * its place (`ref`), a batch by its own (`batch`); both are given anew when the batch is let go.
+ */
+export class RecordStore {
+  state = new Uint8Array(initialRecords);
+  key = new Int32Array(initialRecords);
+  /** The next record of the same key, `none` for the last one. */
+  next = new Int32Array(initialRecords);
+  /** Where it ends in its opened batch; a record begins where the one before it ends. */
+  end = new Uint32Array(initialRecords);
+  batchOf = new Int32Array(initialRecords);
+
+  partition = new Int32Array(initialBatches);
+  baseOffset = new Float64Array(initialBatches);
+  position = new Float64Array(initialBatches);
+  bytes = new Int32Array(initialBatches);
+  count = new Int32Array(initialBatches);
+  /** Records that are not gone. */
+  live = new Int32Array(initialBatches);
+  /** The first record's place. */
+  first = new Int32Array(initialBatches);
+
+  #recordsUsed = 0;
+  readonly #freeBlocks: (number[] | undefined)[] = [];
+  #batchesUsed = 0;
+  readonly #freeBatches: number[] = [];
+  #batches = 0;
+  #records = 0;
+
+  get batches(): number {
+    return this.#batches;
+  }
+
+  /** Places of records in use, unused ends of blocks not counted. */
+  get records(): number {
+    return this.#records;
+  }
+
+  /** What the columns take. */
+  get bytesUsed(): number {
+    return this.state.length * 17 + this.partition.length * 36;
+  }
+
+  /** All records are `gone` at first. */
+  add(batch: FiledBatch): number {
+    const id = this.#freeBatches.pop() ?? this.#batchesUsed++;
+    if (id === this.partition.length) this.#growBatches();
+    const count = batch.offsetCount;
+    const first = this.#takeBlock(sizeClass(count));
+    this.partition[id] = batch.partition;
+    this.baseOffset[id] = batch.baseOffset;
+    this.position[id] = batch.position;
+    this.bytes[id] = batch.bytes;
+    this.count[id] = count;
+    this.live[id] = 0;
+    this.first[id] = first;
+    for (let i = 0; i < count; i++) {
+      this.state[first + i] = RecordState.gone;
+      this.next[first + i] = none;
+      this.batchOf[first + i] = id;
+      this.end[first + i] = batch.ends[i] ?? 0;
+    }
+    this.#batches++;
+    this.#records += count;
+    return id;
+  }
+
+  /** Lets a batch go, in which no record is alive. */
+  free(id: number): void {
+    assert(this.live[id] === 0, 'a batch with records stays');
+    const count = this.count[id]!;
+    const power = sizeClass(count);
+    this.#freeBlocks[power] ??= [];
+    this.#freeBlocks[power].push(this.first[id]!);
+    // So that an entry of a queue that names a record of it can tell.
+    this.position[id] = Number.NaN;
+    this.#freeBatches.push(id);
+    this.#batches--;
+    this.#records -= count;
+  }
+
+  /** All loaded batches of a stored partition. */
+  batchesOf(partition: number): number[] {
+    const found: number[] = [];
+    for (let id = 0; id < this.#batchesUsed; id++) {
+      if (this.live[id]! > 0 && this.partition[id] === partition) found.push(id);
+    }
+    return found;
+  }
+
+  offset(ref: number): number {
+    const batch = this.batchOf[ref]!;
+    return this.baseOffset[batch]! + (ref - this.first[batch]!);
+  }
+
+  /** How many bytes the record takes in its opened batch, its framing included. */
+  recordBytes(ref: number): number {
+    const batch = this.batchOf[ref]!;
+    return this.end[ref]! - (ref === this.first[batch] ? 0 : this.end[ref - 1]!);
+  }
+
+  /** Whether `a` was appended before `b`. */
+  isBefore(a: number, b: number): boolean {
+    const batchA = this.batchOf[a]!;
+    const batchB = this.batchOf[b]!;
+    return batchA === batchB ? a < b : this.position[batchA]! < this.position[batchB]!;
+  }
+
+  #takeBlock(power: number): number {
+    const free = this.#freeBlocks[power]?.pop();
+    if (free !== undefined) return free;
+    const first = this.#recordsUsed;
+    this.#recordsUsed += 2 ** power;
+    if (this.#recordsUsed > this.state.length) this.#growRecords(this.#recordsUsed);
+    return first;
+  }
+
+  #growRecords(atLeast: number): void {
+    let length = this.state.length;
+    while (length < atLeast) length *= 2;
+    this.state = grown(this.state, new Uint8Array(length));
+    this.key = grown(this.key, new Int32Array(length));
+    this.next = grown(this.next, new Int32Array(length));
+    this.end = grown(this.end, new Uint32Array(length));
+    this.batchOf = grown(this.batchOf, new Int32Array(length));
+  }
+
+  #growBatches(): void {
+    const length = this.partition.length * 2;
+    this.partition = grown(this.partition, new Int32Array(length));
+    this.baseOffset = grown(this.baseOffset, new Float64Array(length));
+    this.position = grown(this.position, new Float64Array(length));
+    this.bytes = grown(this.bytes, new Int32Array(length));
+    this.count = grown(this.count, new Int32Array(length));
+    this.live = grown(this.live, new Int32Array(length));
+    this.first = grown(this.first, new Int32Array(length));
+  }
+}
+
+/** The power of two that holds so many. */
+function sizeClass(count: number): number {
+  return 32 - Math.clz32(Math.max(count, blockMin) - 1);
+}
+
+export function grown<A extends { set(from: A): void }>(from: A, to: A): A {
+  to.set(from);
+  return to;
+}

@@ -1,0 +1,94 @@
+import type { Now } from '../deadlines.ts';
+import type { Dispatcher } from './dispatcher.ts';
+import type { Granted } from './grant.ts';
+import type { LaneRange } from './lane-range.ts';
+import type { Member } from './member.ts';
+import { none } from './record-store.ts';
+
+/** One waiting fetch: a member's lanes that it may answer with. */
+export interface Waiter {
+  readonly member: Member;
+  /** Present ranges that were asked for at their ends. */
+  readonly ranges: readonly LaneRange[];
+  readonly bytesMax: number;
+  readonly laneBytesMax: number;
+}
+
+export type AnswerWaiter = (waiter: Waiter, granted: Granted[]) => void;
+
+/** Fetches that wait for records, the longest waiting first. */
+export class Waiters {
+  readonly #dispatcher: Dispatcher;
+  readonly #waiters = new Set<Waiter>();
+
+  constructor(dispatcher: Dispatcher) {
+    this.#dispatcher = dispatcher;
+  }
+
+  get size(): number {
+    return this.#waiters.size;
+  }
+
+  all(): Waiter[] {
+    return [...this.#waiters];
+  }
+
+  park(waiter: Waiter): void {
+    this.#waiters.add(waiter);
+  }
+
+  unpark(waiter: Waiter): void {
+    this.#waiters.delete(waiter);
+  }
+
+  unparkAll(member: Member): void {
+    for (const waiter of [...this.#waiters]) if (waiter.member === member) this.unpark(waiter);
+  }
+
+  /**
+   * Grants to waiting fetches until there is nothing to grant or nobody to grant it to. A key goes
+   * to the member that had it last, if that waits with room, else to whoever waits longest.
+   */
+  serve(now: Now, answer: AnswerWaiter): void {
+    for (const waiter of [...this.#waiters]) {
+      if (!waiter.ranges.some(({ continuations }) => continuations.peek() !== none)) continue;
+      this.#serveOne(waiter, now, answer);
+    }
+    const passed = new Set<Waiter>();
+    for (;;) {
+      const waiter = this.#waiterForSuspect(passed) ?? this.#nextWaiter(passed);
+      if (waiter === undefined) return;
+      if (!this.#serveOne(waiter, now, answer)) passed.add(waiter);
+    }
+  }
+
+  #serveOne(waiter: Waiter, now: Now, answer: AnswerWaiter): boolean {
+    const granted = this.#dispatcher.grant(waiter, now);
+    if (granted.length === 0) return false;
+    this.unpark(waiter);
+    answer(waiter, granted);
+    return true;
+  }
+
+  #waiterForSuspect(passed: ReadonlySet<Waiter>): Waiter | undefined {
+    if (this.#dispatcher.failures.isEmpty) return undefined;
+    for (const waiter of this.#waiters) {
+      if (!passed.has(waiter) && this.#dispatcher.failures.canTake(waiter.member)) return waiter;
+    }
+    return undefined;
+  }
+
+  #nextWaiter(passed: ReadonlySet<Waiter>): Waiter | undefined {
+    const ref = this.#waiters.size === 0 ? none : this.#dispatcher.board.ready.peek();
+    if (ref === none) return undefined;
+    const key = this.#dispatcher.board.store.key[ref]!;
+    const last = key < 0 ? none : this.#dispatcher.board.keys.lastMember[key]!;
+    let first: Waiter | undefined;
+    for (const waiter of this.#waiters) {
+      if (passed.has(waiter) || this.#dispatcher.room(waiter.member) <= 0) continue;
+      if (waiter.member.number === last) return waiter;
+      first ??= waiter;
+    }
+    return first;
+  }
+}

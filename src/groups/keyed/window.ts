@@ -1,0 +1,65 @@
+import type { ClientTraits } from './client-traits.ts';
+import { Proof } from './client-traits.ts';
+
+/** Records in hand before anything is known of the member's speed. */
+const firstWindow = 16;
+const growthMax = 4;
+const aimMsMin = 10;
+const aimMsMax = 100;
+/** For clients of which nothing is known but their commits. */
+const firstCommitWindow = 256;
+const commitGrowth = 16;
+const windowMax = 1_000_000;
+
+/** What is there to be shared out when a window is asked for. */
+export interface Demand {
+  readonly readyRecords: number;
+  readonly members: number;
+}
+
+/**
+ * How many records one member may have in hand, over all its lanes: few while there is little to
+ * do, so that no record queues behind another one beside an idle worker; more under a backlog, so
+ * that round trips cost little. Fixed by `delivery.window`, else from the member's own speed.
+ */
+export class Window {
+  readonly #fixed: number | undefined;
+  readonly #isByCommits: boolean;
+  /** Records a millisecond; undefined until something was handled. */
+  #rate: number | undefined;
+  #most = firstWindow;
+  #commitWindow = firstCommitWindow;
+
+  constructor(traits: ClientTraits, fixed: number | undefined) {
+    this.#fixed = fixed;
+    this.#isByCommits = traits.proof === Proof.nothing;
+  }
+
+  size({ readyRecords, members }: Demand): number {
+    if (this.#fixed !== undefined) return this.#fixed;
+    if (this.#isByCommits) return this.#commitWindow;
+    const share = Math.max(Math.ceil(readyRecords / Math.max(members, 1)), 1);
+    if (this.#rate === undefined) return Math.min(share, this.#most);
+    const least = this.#rate * aimMsMin;
+    const most = Math.min(this.#rate * aimMsMax, this.#most);
+    return Math.max(1, Math.floor(Math.min(Math.max(share, least), most)));
+  }
+
+  /** `count` records took the member `ms` from when they were sent until they were proven. */
+  onHandled(count: number, ms: number): void {
+    if (count === 0) return;
+    this.#rate = count / Math.max(ms, 0.25);
+    // It turns small at once, and becomes larger step by step.
+    const aim = Math.max(firstWindow, this.#rate * aimMsMax);
+    this.#most = Math.min(aim, Math.max(this.#most, count) * growthMax, windowMax);
+  }
+
+  /** For clients that prove nothing: `left` of what was granted is not committed yet. */
+  onCommit(finished: number, left: number, wasFull: boolean): void {
+    if (wasFull && left === 0) {
+      this.#commitWindow = Math.min(this.#commitWindow * commitGrowth, windowMax);
+    } else if (finished > 0) {
+      this.#commitWindow = Math.max(firstCommitWindow, finished * 2);
+    }
+  }
+}
