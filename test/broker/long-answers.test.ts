@@ -15,6 +15,10 @@ import {
   apiVersionsRequest,
   apiVersionsResponse,
 } from '../../src/protocol/schema/18-api-versions.ts';
+import {
+  describeTopicPartitionsRequest,
+  describeTopicPartitionsResponse,
+} from '../../src/protocol/schema/75-describe-topic-partitions.ts';
 import { commit } from './group-client.ts';
 import { startTestNode, type TestNode } from './support.ts';
 
@@ -148,6 +152,44 @@ test('very many groups are listed and described over several turns', async (t) =
     dead.map(({ groupId }) => groupId),
     ['group-4000'],
   );
+});
+
+test('a page of very many topics is found over several turns', async (t) => {
+  const node = await startTestNode(t);
+  const { topics: state } = node.broker.replica.state;
+  const count = 25_000;
+  const names = Array.from(
+    { length: count },
+    (_, i) => `topic-${String(count - i).padStart(5, '0')}`,
+  );
+  for (const [i, name] of names.entries()) {
+    const topicId = i.toString(16).padStart(32, '0');
+    const created = { name, topicId, firstPartition: i, partitionCount: 1, configs: new Map() };
+    state.create(created);
+  }
+  const client = await node.connect();
+  const sorted = [...names].sort();
+  const gone = sorted[2]!;
+  const turns = watchTurns(node, (turn) => {
+    if (turn === 1) state.delete(state.byName(gone)!.id);
+  });
+  const page = await client.ask(
+    describeTopicPartitionsRequest,
+    describeTopicPartitionsResponse,
+    0,
+    {
+      topics: [],
+      responsePartitionLimit: 1500,
+      cursor: null,
+    },
+  );
+  assert.ok(turns() >= 2, `${turns()} turns`);
+  const expected = sorted.filter((name) => name !== gone);
+  assert.deepEqual(
+    page.topics.map(({ name }) => name),
+    expected.slice(0, 1500),
+  );
+  assert.deepEqual(page.nextCursor, { topicName: expected[1500], partitionIndex: 0 });
 });
 
 test('an answer that nobody waits for any more is not finished', async (t) => {
