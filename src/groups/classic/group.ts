@@ -51,6 +51,8 @@ export class ClassicGroup {
   assignedGenerationId = -1;
   /** Keyed delivery: a member has rejoined in this round, and so it ends soon. */
   isRoundLimited = false;
+  /** Keyed delivery: the leader alone is awaited by `syncTimer`, and not for long. */
+  isLeaderLimited = false;
   /** Keyed delivery: leaders in a row that did not assign in time. */
   lateLeaderCount = 0;
   /** Waits for the Empty state to become durable; null when it is, or the group is not Empty. */

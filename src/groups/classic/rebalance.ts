@@ -133,6 +133,12 @@ function startInitialRound(context: ClassicContext, group: ClassicGroup, now: No
 
 /** The time of the gathering is up. */
 export function onJoinTimer(context: ClassicContext, group: ClassicGroup, now: Now): void {
+  if (group.isRoundLimited && keyedRules(context, group) === null) {
+    // Kafka's rules hold again, by which whoever is late is thrown out: they get their full time.
+    group.isRoundLimited = false;
+    context.deadlines.schedule(group.joinTimer, now.monotonicMs + group.rebalanceTimeoutMs);
+    return;
+  }
   const round = group.initialRound;
   if (round !== null && group.newMemberAdded && round.remainingMs > 0) {
     const delayMs = Math.min(context.options.initialRebalanceDelayMs, round.remainingMs);
@@ -188,6 +194,7 @@ function announceGeneration(context: ClassicContext, group: ClassicGroup, now: N
     member.isNew = false;
     group.pendingSyncs.add(member.memberId);
   }
+  group.isLeaderLimited = rules !== null;
   const waitMs = rules === null ? group.rebalanceTimeoutMs : leaderMs(group, rules);
   context.deadlines.schedule(group.syncTimer, now.monotonicMs + waitMs);
   context.event(group, { kind: 'generationStarted' });
@@ -216,11 +223,22 @@ export function onSyncTimer(context: ClassicContext, group: ClassicGroup, now: N
     onLeaderLate(context, group, rules, now);
     return;
   }
+  if (group.isLeaderLimited) {
+    awaitSyncs(context, group, now);
+    return;
+  }
   const late = [...group.pendingSyncs].map((memberId) => group.members.get(memberId)!);
   if (late.length === 0) return;
   for (const member of late) removeMember(context, group, member, 'did not sync');
   const reason = `members that did not sync in time: ${late.length}`;
   prepareRebalance(context, group, reason, now);
+}
+
+/** All that got the generation have their full time to ask for their assignment. */
+export function awaitSyncs(context: ClassicContext, group: ClassicGroup, now: Now): void {
+  group.isLeaderLimited = false;
+  if (group.pendingSyncs.size === 0) return;
+  context.deadlines.schedule(group.syncTimer, now.monotonicMs + group.rebalanceTimeoutMs);
 }
 
 /** A leader that has not assigned is absent: another present member leads a new round. */

@@ -5,7 +5,13 @@ import type { ClassicGroup } from './group.ts';
 import { completedPlan, keyedRules, partitionsByMember } from './keyed-rounds.ts';
 import { emptyBuffer } from './member.ts';
 import type { Respond, SyncGroupRequest, SyncGroupResponse } from './messages.ts';
-import { answerSync, dropAssignments, rebalanceOrAdvance, touchSession } from './rebalance.ts';
+import {
+  answerSync,
+  awaitSyncs,
+  dropAssignments,
+  rebalanceOrAdvance,
+  touchSession,
+} from './rebalance.ts';
 import { syncError, syncedAssignment } from './responses.ts';
 import { ClassicState } from './state.ts';
 
@@ -151,10 +157,7 @@ function giveAssignments(
     member.isAskedToRejoin = false;
     touchSession(context, member, now);
   }
-  if (keyedRules(context, group) !== null && group.pendingSyncs.size > 0) {
-    // Until here the leader was awaited, now it is the others, and they have more time.
-    context.deadlines.schedule(group.syncTimer, now.monotonicMs + group.rebalanceTimeoutMs);
-  }
+  if (group.isLeaderLimited) awaitSyncs(context, group, now);
   group.lateLeaderCount = 0;
   group.transitionTo(ClassicState.stable, now);
   context.event(group, { kind: 'stable' });
