@@ -17,6 +17,7 @@ import {
 import { batchCount, type EncodedGroup, encodeGroup } from './group-encoder.ts';
 import { IndexFile, writeIndexFile } from './index-file.ts';
 import { createLogFile, type LogFile, nextFilePath } from './journal-file.ts';
+import { JournalSyncs } from './journal-syncs.ts';
 import { RecentBytes } from './recent-bytes.ts';
 import { indexFolder, indexName, indexPath, type RecoveryStart, recover } from './recovery.ts';
 import { SpareFile } from './spare-file.ts';
@@ -72,9 +73,7 @@ export class Journal {
   readonly #logFiles: LogFile[];
   /** Where the next group goes. */
   #end: number;
-  /** Everything before it is known to be on disk. */
-  #synced: number;
-  /** The sync mark that was last written; when it is behind #synced an idle mark is due. */
+  /** The sync mark that was last written; when it is behind what is synced an idle mark is due. */
   #marked: number;
   #lastIndex: number;
   #lastTerm: number;
@@ -82,8 +81,7 @@ export class Journal {
   #batches: number;
   #sealing: Promise<void> | undefined;
   #cancelIntervalSync: (() => void) | undefined;
-  /** The one sync that is under way: see GroupCommit for why there is no second one. */
-  #flushing: Promise<void> | undefined;
+  readonly #syncs: JournalSyncs;
   readonly #spare: SpareFile;
   #closed = false;
 
@@ -95,7 +93,13 @@ export class Journal {
     this.extents = new ExtentIndex(logFiles, this.#cache);
     this.recent = new RecentBytes(options.recentBytesMax);
     this.#end = end;
-    this.#synced = end;
+    this.#syncs = new JournalSyncs({
+      files: options.files,
+      written: () => this.#end,
+      failed: (error) => this.#fatal('DISK_FAILED', error, this.#logFiles.at(-1)!),
+    });
+    const last = logFiles.at(-1);
+    if (last !== undefined) this.#syncs.use(last.path, last.file, end);
     this.#marked = 0;
     this.#lastIndex = options.start.index;
     this.#lastTerm = options.start.term;
@@ -143,7 +147,7 @@ export class Journal {
   }
   /** Is there anything synced that no mark on disk says is synced? */
   get markIsDue(): boolean {
-    return this.#marked < this.#synced;
+    return this.#marked < this.#syncs.synced;
   }
 
   /** Writes the entries as one group and, with `sync=always`, makes it durable; see `write`. */
@@ -167,7 +171,7 @@ export class Journal {
     }
     const logFile = this.#logFiles.at(-1)!;
     const position = this.#end;
-    const marked = this.#synced;
+    const marked = this.#syncs.synced;
     try {
       await logFile.file.write(group.pieces, position - logFile.header.basePosition);
     } catch (error) {
@@ -194,15 +198,14 @@ export class Journal {
     return { stored: group.entries, end: this.#end, bytes: group.bytes };
   }
 
-  /** Makes everything durable that is written by now. */
-  async flush(): Promise<void> {
-    const end = this.#end;
-    while (this.#synced < end) {
-      this.#flushing ??= this.#syncWritten().finally(() => {
-        this.#flushing = undefined;
-      });
-      await this.#flushing;
-    }
+  /** Everything before it is known to be on disk. */
+  get synced(): number {
+    return this.#syncs.synced;
+  }
+
+  /** Makes everything durable that is written by now; beside another sync, if there is one. */
+  flush(): Promise<void> {
+    return this.#syncs.flush();
   }
 
   /** The extents of an entry become visible to reads: call when it is applied. */
@@ -310,6 +313,7 @@ export class Journal {
     await this.#sealing;
     await this.#spare.close();
     if (this.#options.sync === 'interval') await this.flush();
+    await this.#syncs.release();
     for (const logFile of this.#logFiles) {
       await logFile.file.close();
       await logFile.index?.close();
@@ -319,7 +323,7 @@ export class Journal {
   #encode(entries: readonly Entry[]): EncodedGroup {
     return encodeGroup(entries, {
       position: this.#end,
-      syncedPosition: this.#synced,
+      syncedPosition: this.#syncs.synced,
       writtenMs: this.#options.clock.wallMs(),
       salt: this.#logFiles.at(-1)!.header.salt,
     });
@@ -365,12 +369,14 @@ export class Journal {
       previousTerm: this.#lastTerm,
       salt: random.bytes(4).readUInt32LE(0),
     };
+    await this.#syncs.release();
     const spare = await this.#spare.take();
     const file = await createLogFile(files, folder, header, fileBytesMax, spare);
+    const path = `${folder}/${fileName(basePosition)}`;
     this.#logFiles.push({
       header,
       file,
-      path: `${folder}/${fileName(basePosition)}`,
+      path,
       end: basePosition + fileHeaderBytes,
       lastIndex: this.#lastIndex,
       table: new ExtentTable(basePosition),
@@ -379,7 +385,7 @@ export class Journal {
       removed: false,
     });
     this.#end = basePosition + fileHeaderBytes;
-    this.#synced = this.#end;
+    this.#syncs.use(path, file, this.#end);
     this.#marked = this.#end;
     this.#batches = 0;
   }
@@ -409,24 +415,6 @@ export class Journal {
     for (const piece of group.pieces) {
       this.recent.add(at, piece);
       at += piece.length;
-    }
-  }
-
-  async #syncWritten(): Promise<void> {
-    const end = this.#end;
-    await this.#sync(this.#logFiles.at(-1)!);
-    this.#synced = Math.max(this.#synced, end);
-  }
-
-  /**
-   * A failed sync is fatal and never tried again: the system may have dropped the pages that it
-   * could not write, and a second sync would succeed without them.
-   */
-  async #sync(logFile: LogFile): Promise<void> {
-    try {
-      await logFile.file.sync();
-    } catch (error) {
-      throw this.#fatal('DISK_FAILED', error, logFile);
     }
   }
 

@@ -39,6 +39,8 @@ export interface GroupCommitOptions {
    * write of its own meanwhile: small requests are cheaper in one write.
    */
   readonly aheadBytesMin: number;
+  /** Where syncs take so long, a second one is begun beside one that is half way. */
+  readonly besideSyncMsMin: number;
   /** Groups in their order, each once it is durable. */
   readonly onDurable: (group: Group) => void;
   /** These never reached the disk, for want of space. All before them is durable. */
@@ -57,13 +59,14 @@ const groupEntriesMax = 4096;
 const aheadBytesMax = 16 * 1024 * 1024;
 
 /**
- * Takes entries to the disk in groups. One write and one sync are under way at a time, each beside
- * the other: while the disk syncs, the next groups are written to the page cache, and a sync makes
- * all of them durable that were written when it began. On a quick disk that is one group, on a slow
+ * Takes entries to the disk in groups. A write and a sync are under way at a time, each beside the
+ * other: while the disk syncs, the next groups are written to the page cache, and a sync makes all
+ * of them durable that were written when it began. On a quick disk that is one group, on a slow
  * one several.
  *
- * There is never more than one sync of a file under way, because Linux tells an error of the
- * device to one of them only, and not always to the one that it concerns.
+ * On a slow disk there are two syncs under way, half the time of one apart: so what arrives waits
+ * a quarter of that time for its sync to begin, and not half of it. See JournalSyncs for why two
+ * are sound.
  */
 export class GroupCommit {
   readonly #options: GroupCommitOptions;
@@ -74,7 +77,14 @@ export class GroupCommit {
   /** Written and not durable, in order. */
   #written: Group[] = [];
   #writtenBytes = 0;
-  #syncing: Promise<void> | undefined;
+  /** Syncs under way, at most two. */
+  #syncs = 0;
+  /** Journal position up to which the syncs reach that were begun. */
+  #coveredEnd = 0;
+  #syncStartedMs = 0;
+  /** What a sync takes at the least. */
+  #syncMs = 0;
+  #isBesideAwaited = false;
   #isWoken = false;
   #waitingForIdle: (() => void)[] = [];
 
@@ -87,7 +97,7 @@ export class GroupCommit {
       this.#queue.length === 0 &&
       !this.#isWriting &&
       this.#written.length === 0 &&
-      this.#syncing === undefined
+      this.#syncs === 0
     );
   }
 
@@ -145,7 +155,7 @@ export class GroupCommit {
 
   #mayWrite(): boolean {
     if (this.#isWriting || this.#queue.length === 0) return false;
-    return this.#syncing === undefined || this.#mayWriteAhead();
+    return this.#maySync() || this.#mayWriteAhead();
   }
 
   #mayWriteAhead(): boolean {
@@ -207,10 +217,8 @@ export class GroupCommit {
    * (offsets follow each other), so all of it goes, but only when what is before it is settled.
    */
   async #drop(pending: readonly Pending[]): Promise<void> {
-    while (this.#written.length > 0) {
-      this.#sync();
-      await this.#syncing;
-    }
+    await this.#options.journal.flush();
+    this.#settle();
     const dropped = [...pending, ...this.#queue];
     this.#queue = [];
     this.#queuedBytes = 0;
@@ -219,28 +227,66 @@ export class GroupCommit {
   }
 
   #sync(): void {
-    if (this.#syncing !== undefined || this.#written.length === 0) return;
-    if (this.#options.sync === 'interval') this.#settle(this.#written.length);
-    else {
-      this.#syncing = this.#syncWritten();
-      this.#syncing.catch((error) => this.#options.onFatal(error));
+    const end = this.#written.at(-1)?.end ?? 0;
+    if (this.#options.sync === 'interval') this.#settle();
+    else if (end > this.#coveredEnd && this.#maySync()) {
+      this.#coveredEnd = end;
+      this.#syncWritten().catch((error) => this.#options.onFatal(error));
     }
   }
 
   async #syncWritten(): Promise<void> {
-    const count = this.#written.length;
-    await this.#options.journal.flush();
-    this.#syncing = undefined;
-    this.#settle(count);
+    const { clock, journal } = this.#options;
+    const startedMs = clock.monotonicMs();
+    this.#syncStartedMs = startedMs;
+    this.#syncs++;
+    this.#syncBesideLater();
+    await journal.flush();
+    this.#syncs--;
+    // A busy event loop hears of it late, so a low value tells more than a high one.
+    this.#syncMs = Math.min(clock.monotonicMs() - startedMs, this.#syncMs * 1.1 + 0.1);
+    this.#settle();
     // A small write that can start now is worth waiting for: one sync is then enough for both.
     if (this.#isWriting || this.#queue.length === 0 || this.#mayWriteAhead()) this.#sync();
+    this.#syncBesideLater();
     this.#goOn();
   }
 
-  #settle(count: number): void {
+  #maySync(): boolean {
+    if (this.#syncs === 0) return true;
+    return this.#syncs === 1 && this.#isSlow && this.#besideInMs() <= 0;
+  }
+
+  get #isSlow(): boolean {
+    return this.#syncMs >= this.#options.besideSyncMsMin;
+  }
+
+  #besideInMs(): number {
+    const beganMs = this.#options.clock.monotonicMs() - this.#syncStartedMs;
+    return Math.floor(this.#syncMs / 2) - beganMs;
+  }
+
+  /** Looks for something to sync when the sync that began last is half way. */
+  #syncBesideLater(): void {
+    if (this.#syncs !== 1 || !this.#isSlow || this.#isBesideAwaited) return;
+    this.#isBesideAwaited = true;
+    this.#options.clock.after(Math.max(0, this.#besideInMs()), () => {
+      this.#isBesideAwaited = false;
+      if (this.#syncs === 1 && !this.#maySync()) this.#syncBesideLater();
+      this.#write();
+      if (!this.#isWriting) this.#sync();
+    });
+  }
+
+  /** Whatever is durable now; with `interval`, all that is written. */
+  #settle(): void {
+    const { sync, journal, onDurable } = this.#options;
+    const isDone = (group: Group) => sync === 'interval' || group.end <= journal.synced;
+    let count = 0;
+    while (count < this.#written.length && isDone(this.#written[count]!)) count++;
     for (const group of this.#written.splice(0, count)) {
       this.#writtenBytes -= group.bytes;
-      this.#options.onDurable(group);
+      onDurable(group);
     }
   }
 

@@ -34,6 +34,8 @@ export interface JournalSettings {
   readonly indexCacheBytesMax: number;
   /** Bytes that are written even while a sync is under way; without it what is best for speed. */
   readonly aheadBytesMin?: number;
+  /** Milliseconds from which on a sync is slow: then a second one is begun beside it. */
+  readonly besideSyncMsMin?: number;
   /** Journal bytes after which a new snapshot is due; more if the state is larger than that. */
   readonly snapshotBytes: number;
 }
@@ -61,6 +63,8 @@ export interface ReplicaListener {
 
 /** Below this, what arrives during a sync goes out in one write after it. */
 const aheadBytesMin = 256 * 1024;
+/** A local disk takes a tenth of it; timers are no finer than a half. */
+const besideSyncMsMin = 2;
 /** An idle journal writes a sync mark after this time. */
 const idleMarkMs = 1000;
 /** After deletions, files are removed with this delay. */
@@ -122,6 +126,7 @@ export class Replica {
       clock: options.clock,
       sync: options.journal.sync,
       aheadBytesMin: options.journal.aheadBytesMin ?? aheadBytesMin,
+      besideSyncMsMin: options.journal.besideSyncMsMin ?? besideSyncMsMin,
       onDurable: (group) => this.#onDurable(group),
       onDropped: (dropped) => this.#onDropped(dropped),
       onIdle: () => this.#onIdle(),

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { withSlowSyncs } from '../../src/log/slow-files.ts';
 import { ErrorCode } from '../../src/protocol/error-codes.ts';
 import { batchOf, folder, TestMachine } from './support.ts';
 
@@ -76,6 +77,47 @@ test('large groups are written while a sync is under way, and one sync covers se
   const writes = calls.filter((kind) => kind === 'write').length;
   const syncs = calls.filter((kind) => kind === 'sync').length;
   assert.ok(syncs < writes, `${writes} writes and ${syncs} syncs`);
+});
+
+test('on a slow disk a second sync begins when the first is half way', async () => {
+  const machine = new TestMachine();
+  let isSlow = false;
+  const node = await machine.start({
+    wrapFiles: (files) => ({
+      ...files,
+      async open(path, mode) {
+        const quick = await files.open(path, mode);
+        const slow = await withSlowSyncs(files, machine.clock, 20).open(path, mode);
+        return { ...quick, sync: () => (isSlow ? slow.sync() : quick.sync()) };
+      },
+    }),
+    journal: { besideSyncMsMin: 2, fileBytesMax: 1_000_000 },
+  });
+  await node.createTopic();
+  isSlow = true;
+  // How long syncs take is learned from some.
+  for (let i = 0; i < 40; i++) {
+    node.produceLater(batchOf(10));
+    await node.clock.run(node.replica.settled());
+  }
+  const first = node.produceLater(batchOf(10));
+  await node.clock.settle();
+  await node.clock.advance(4);
+  const second = node.produceLater(batchOf(10));
+  const pass = async (ms: number) => {
+    await node.clock.settle();
+    for (let i = 0; i < ms; i++) {
+      await node.clock.advance(1);
+      await node.clock.settle();
+    }
+  };
+  await pass(15);
+  assert.deepEqual([first.length, second.length], [0, 0]);
+  await pass(1);
+  assert.deepEqual([first.length, second.length], [1, 0]);
+  // It came after 4 ms and was written after 10: the end of the first sync is not waited for.
+  await pass(10);
+  assert.equal(second.length, 1);
 });
 
 test('a repeated batch is answered like the first one, and only once that is durable', async () => {

@@ -67,6 +67,7 @@ export class CrashRun {
   readonly #fileBytesMax: number;
   readonly #snapshotBytes: number;
   readonly #aheadBytesMin: number;
+  readonly #besideSyncMsMin: number;
   #workload: Workload | undefined;
   #fatal: unknown;
 
@@ -83,6 +84,7 @@ export class CrashRun {
     this.#fileBytesMax = this.#pick([2048, 8192, 32768]);
     this.#snapshotBytes = this.#pick([3000, 20_000, 100_000]);
     this.#aheadBytesMin = this.#pick([0, 500, 1_000_000]);
+    this.#besideSyncMsMin = this.#pick([0, 1]);
   }
 
   async run(): Promise<CrashRunCounts> {
@@ -159,6 +161,8 @@ export class CrashRun {
         snapshotBytes: this.#snapshotBytes,
         // In most runs groups are written while a sync is under way, as large ones are.
         aheadBytesMin: this.#aheadBytesMin,
+        // In half of them a second sync begins beside the first, and may end before it.
+        besideSyncMsMin: this.#besideSyncMsMin,
       },
       disk:
         this.#options.fills === true

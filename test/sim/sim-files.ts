@@ -218,9 +218,10 @@ export class SimDisk {
   }
 
   #file(path: string, inode: SimInode, call: Call): JournalFile {
+    const handle: Handle = { path, inode, failuresTold: inode.failuresTold };
     return {
       write: (pieces, position) => this.#write(path, inode, Buffer.concat(pieces), position, call),
-      sync: () => this.#sync(path, inode, call),
+      sync: () => this.#sync(handle, call),
       read: (target, at, bytes, position) =>
         call('read', path, () => inode.read(target, at, bytes, position)),
       truncate: (bytes) => call('truncate', path, () => inode.truncate(bytes)),
@@ -261,7 +262,9 @@ export class SimDisk {
     return fits;
   }
 
-  async #sync(path: string, inode: SimInode, call: Call): Promise<void> {
+  /** As on Linux, each open file is told once of a failure, whichever sync has met it. */
+  async #sync(handle: Handle, call: Call): Promise<void> {
+    const { path, inode } = handle;
     const { order } = inode;
     if (this.lies === 'sync-does-nothing') return call('sync', path, () => undefined);
     try {
@@ -269,9 +272,27 @@ export class SimDisk {
       if (this.lies !== 'sync-is-early') await syncing;
     } catch (error) {
       inode.syncFailed(order, this.#random);
+      this.#tell(handle);
       throw error;
     }
+    if (this.#tell(handle)) throw failure('EIO', `sync ${path}`);
   }
+
+  #tell(handle: Handle): boolean {
+    const { inode } = handle;
+    const isNews = inode.failures > handle.failuresTold;
+    handle.failuresTold = inode.failures;
+    inode.failuresTold = inode.failures;
+    return isNews;
+  }
+}
+
+/** One open file. */
+interface Handle {
+  readonly path: string;
+  readonly inode: SimInode;
+  /** Failures of the inode that it was told of. */
+  failuresTold: number;
 }
 
 type Call = <T>(kind: SimCallKind, path: string, effect: () => T) => Promise<T>;

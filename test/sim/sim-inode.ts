@@ -29,6 +29,9 @@ export class SimInode {
   #durableLength = 0;
   #lengths: Version<number>[] = [];
   #order = 0;
+  /** Syncs that failed, and how many of them somebody was told of. */
+  failures = 0;
+  failuresTold = 0;
 
   get length(): number {
     return this.#length;
@@ -121,6 +124,7 @@ export class SimInode {
    * from now on. No later sync writes them, and reads show them until the machine goes down.
    */
   syncFailed(order: number, random: Random): void {
+    this.failures++;
     for (const sector of [...this.#dirty.keys()]) {
       if (random.next() < 0.5) this.#makeDurable(sector, order);
       else this.#keepNewer(sector, order);
@@ -181,6 +185,8 @@ export class SimInode {
     copy.#durableLength = this.#durableLength;
     copy.#lengths = [...this.#lengths];
     copy.#order = this.#order;
+    copy.failures = this.failures;
+    copy.failuresTold = this.failuresTold;
     return copy;
   }
 }
