@@ -29,10 +29,10 @@ import { assert } from '../../core/assert.ts';
  *   - JoinGroup of the leader, of a new member or with new metadata, a member leaves or fails
  *     => PreparingRebalance
  *
- * In keyed delivery (keyed-rounds.ts) a round ends a second after the first rejoin, and members that
- * missed it stay: their Heartbeat and SyncGroup are answered REBALANCE_IN_PROGRESS in every state,
- * their OffsetCommit is accepted, and their first JoinGroup gets the present generation at once. A
- * leader that has not assigned after a second => PreparingRebalance, led by another one.
+ * In keyed delivery (keyed-rounds.ts) a round ends a second after the first rejoin, and members
+ * that missed it stay: their Heartbeat and SyncGroup are answered REBALANCE_IN_PROGRESS in every
+ * state, their OffsetCommit is accepted, and their first JoinGroup gets the present generation at
+ * once. A leader that has not assigned after a second => PreparingRebalance, led by another one.
  *
  * Dead: deleted or handed to another coordinator. No way out; every parked request is answered.
  */
