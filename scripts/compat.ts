@@ -21,6 +21,8 @@ const startMsMax = 60_000;
 const stopMsMax = 10_000;
 const suiteMsMax = 900_000;
 const logLinesMax = 40;
+/** Topics of these names are in keyed delivery; Apache Kafka has none, so suites leave them out. */
+const keyedTopics = 'keyed-*';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const suitesFolder = join(root, 'compat-tests');
@@ -127,7 +129,7 @@ async function startKeylane(bin: string, dataFolder: string): Promise<Broker> {
   // As start.sh sets it for Apache Kafka: suites with hundreds of groups need not wait for each.
   const noDelay = 'group.initial.rebalance.delay.ms=0';
   const place = ['--listen', '127.0.0.1:0', '--data', dataFolder];
-  const args = [bin, 'start', ...place, '--set', noDelay];
+  const args = [bin, 'start', ...place, '--keyed', keyedTopics, '--set', noDelay];
   const child = spawnGroup(process.execPath, args, {});
   const logTail: string[] = [];
   const timeout = delay(startMsMax, null, { ref: false });
@@ -181,10 +183,17 @@ function removeData(folder: string): void {
 }
 
 /** Runs one suite; its output goes to ours, and its last summary line is what counts. */
-async function runSuite(client: string, kind: BrokerKind, address: string): Promise<SuiteResult> {
+async function runSuite(
+  client: string,
+  kind: BrokerKind,
+  bin: string,
+  address: string,
+): Promise<SuiteResult> {
   const startedMs = Date.now();
   const script = join(suitesFolder, client, 'run.sh');
-  const child = spawnGroup('bash', [script, address], { COMPAT_BROKER: kind });
+  // COMPAT_BIN is for checks that need a broker of their own, which they may end and start again.
+  const env = { COMPAT_BROKER: kind, COMPAT_BIN: bin };
+  const child = spawnGroup('bash', [script, address], env);
   let passed = 0;
   let failed = 0;
   let hasSummary = false;
@@ -225,7 +234,7 @@ async function runOnFreshBroker(
     brokerDied = true;
   });
   try {
-    const result = await runSuite(client, kind, broker.address);
+    const result = await runSuite(client, kind, bin, broker.address);
     const fault = brokerDied ? 'the broker ended during the suite' : result.fault;
     if (fault !== null) console.log(`--- broker output ---\n${broker.logTail.join('\n')}`);
     return { ...result, fault };
