@@ -42,9 +42,8 @@ export function replaceStaticMember(
 ): void {
   const leaderBefore = group.leaderId!;
   const { request } = returns;
-  const member = takePlace(context, group, former, returns.memberId, former.facts, now);
+  const member = takePlace(context, group, former, returns.memberId, returns.facts, now);
   if (group.state === ClassicState.stable) member.noteGeneration(group.generationId);
-  group.update(member, returns.facts);
   group.setAwaitingJoin(member, returns.respond);
   touchSession(context, member, now);
   const reason =
