@@ -6,6 +6,8 @@
  * not count such memory when it decides about a collection, so none of it is ever dropped, and
  * what is needed beyond it is ordinary memory.
  */
+import { assert } from '../core/assert.ts';
+
 export class BufferPool {
   readonly bufferBytes: number;
   readonly #keptMax: number;
@@ -17,8 +19,17 @@ export class BufferPool {
     this.#keptMax = keptMax;
   }
 
+  /** Kept buffers that nobody holds, made already or not. */
+  get freeCount(): number {
+    return this.#free.length + this.#keptMax - this.#made;
+  }
+
   /** A buffer of at least `bytes`. */
-  take(bytes: number): Buffer {
+  take(bytes: number): LentBuffer {
+    return new LentBuffer(this.#take(bytes), this.#give);
+  }
+
+  #take(bytes: number): Buffer {
     if (bytes > this.bufferBytes) return Buffer.allocUnsafeSlow(bytes);
     const free = this.#free.pop();
     if (free !== undefined) return free;
@@ -27,8 +38,31 @@ export class BufferPool {
     return Buffer.from(new SharedArrayBuffer(this.bufferBytes));
   }
 
-  /** The caller holds no view of it any more. */
-  give(buffer: Buffer): void {
+  readonly #give = (buffer: Buffer): void => {
     if (buffer.buffer instanceof SharedArrayBuffer) this.#free.push(buffer);
+  };
+}
+
+/** Goes back to its pool when its last holder lets go; whoever took it is the first one. */
+export class LentBuffer {
+  readonly bytes: Buffer;
+  readonly #give: (buffer: Buffer) => void;
+  #holders = 1;
+
+  constructor(bytes: Buffer, give: (buffer: Buffer) => void) {
+    this.bytes = bytes;
+    this.#give = give;
+  }
+
+  hold(): void {
+    assert(this.#holders > 0, 'a buffer that was given back is not held again');
+    this.#holders++;
+  }
+
+  /** The caller has no view of it any more. */
+  letGo(): void {
+    assert(this.#holders > 0, 'a buffer is given back once');
+    this.#holders--;
+    if (this.#holders === 0) this.#give(this.bytes);
   }
 }

@@ -1,13 +1,20 @@
-import { BufferPool } from './buffer-pool.ts';
+import { BufferPool, type LentBuffer } from './buffer-pool.ts';
 import type { ExtentVisitor } from './extent-index.ts';
 import type { Journal } from './journal.ts';
 import type { LogFile } from './journal-file.ts';
+import { type AheadBatch, ReadAhead } from './read-ahead.ts';
 
 /** Stored batches that a read will give, by position; nothing is read yet. */
 export class ReadPlan {
   readonly positions: number[] = [];
   readonly lengths: number[] = [];
   bytes = 0;
+  /** What was asked for, to go on from there. */
+  partition = -1;
+  offset = -1;
+  limits: ReadLimits | undefined;
+  /** The offset after the last batch. */
+  end = -1;
 
   add(position: number, bytes: number): void {
     this.positions.push(position);
@@ -28,13 +35,20 @@ export interface ReadLimits {
 /** Batches as lists of pieces, in the order of the plans. */
 export interface ReadResult {
   readonly pieces: Buffer[][];
-  /** To be called once when the pieces are written out or not needed. */
-  readonly release: () => void;
+  /**
+   * To be called once when the pieces are written out or not needed. `wasSent`: the reader will
+   * most likely go on where this read ended, if it has done so before.
+   */
+  readonly release: (wasSent?: boolean) => void;
 }
 
 /** Reads from disk are made in buffers of this size; small gaps between batches are read too. */
 const coldBufferBytes = 1024 * 1024;
-const coldBuffersKept = 24;
+const coldBuffersKept = 32;
+/** Of these for what is read ahead: the next answer for twelve partitions of 1 MiB each. */
+const aheadBuffersMax = 16;
+/** Who reads more partitions than this at a time gets to each of them rarely. */
+const aheadPlansMax = 32;
 const coldGapBytesMax = 16 * 1024;
 /** Reads in the thread pool at a time: journal writes share it with them. */
 const coldReadsMax = 4;
@@ -44,6 +58,7 @@ const noBytes: Buffer = Buffer.alloc(0);
 export class LogReader {
   readonly #journal: Journal;
   readonly #pool = new BufferPool(coldBufferBytes, coldBuffersKept);
+  readonly #ahead = new ReadAhead(aheadBuffersMax);
   #reading = 0;
   readonly #waiting: (() => void)[] = [];
 
@@ -53,8 +68,8 @@ export class LogReader {
 
   /** Which batches to give from `offset` on. False: an index block is missing, plan nothing. */
   plan(partition: number, offset: number, limits: ReadLimits, into: ReadPlan): boolean {
-    const walk = { partition, start: { offset } };
-    return this.#journal.extents.walk(walk, planner(limits, into)) === undefined;
+    const visit = planner(partition, offset, limits, into);
+    return this.#journal.extents.walk({ partition, start: { offset } }, visit) === undefined;
   }
 
   /** As `plan`, with what is missing read from disk. */
@@ -64,8 +79,8 @@ export class LogReader {
     limits: ReadLimits,
     into: ReadPlan,
   ): Promise<void> {
-    const walk = { partition, start: { offset } };
-    return this.#journal.extents.walkLoading(walk, planner(limits, into));
+    const visit = planner(partition, offset, limits, into);
+    return this.#journal.extents.walkLoading({ partition, start: { offset } }, visit);
   }
 
   /** The batches, if all of them are in memory. */
@@ -88,45 +103,128 @@ export class LogReader {
    * was removed since the plan was made: nothing in it was alive any more.
    */
   async read(plans: readonly ReadPlan[]): Promise<ReadResult | undefined> {
+    for (const { positions } of plans) {
+      const pending = this.#ahead.pending(positions);
+      if (pending !== undefined) await pending;
+    }
     const pieces = plans.map((plan) => new Array<Buffer>(plan.positions.length));
     const cold: ColdBatch[] = [];
+    const buffers: LentBuffer[] = [];
+    const stored: ReadPlan[] = [];
     plans.forEach((plan, planIndex) => {
+      let isStored = false;
       for (let i = 0; i < plan.positions.length; i++) {
         const position = plan.positions[i]!;
         const bytes = plan.lengths[i]!;
         const recent = this.#journal.recent.read(position, bytes);
-        if (recent === undefined) cold.push({ position, bytes, planIndex, index: i });
-        else pieces[planIndex]![i] = recent;
-      }
-    });
-    cold.sort((a, b) => a.position - b.position);
-    const runs = this.#runs(cold);
-    if (runs === undefined) return undefined;
-    const buffers = this.#giveTargets(runs);
-    try {
-      await this.#readRuns(runs);
-      for (const { position, target, batches } of runs) {
-        for (const batch of batches) {
-          const from = batch.position - position;
-          pieces[batch.planIndex]![batch.index] = target.subarray(from, from + batch.bytes);
+        if (recent !== undefined) {
+          pieces[planIndex]![i] = recent;
+          continue;
+        }
+        isStored = true;
+        const ahead = this.#ahead.take(position);
+        if (ahead === undefined) cold.push({ position, bytes, planIndex, index: i });
+        else {
+          pieces[planIndex]![i] = ahead.piece;
+          buffers.push(ahead.buffer);
         }
       }
+      if (isStored) stored.push(plan);
+    });
+    const giveBack = () => {
+      for (const buffer of buffers.splice(0)) buffer.letGo();
+    };
+    const runs = this.#runs(cold);
+    if (runs === undefined) {
+      giveBack();
+      return undefined;
+    }
+    buffers.push(...this.#giveTargets(runs));
+    for (const { logFile } of runs) this.#journal.hold(logFile);
+    try {
+      await this.#readRuns(runs);
     } catch (error) {
-      for (const buffer of buffers) this.#pool.give(buffer);
+      giveBack();
       throw error;
     }
+    for (const run of runs) {
+      for (const batch of run.batches) {
+        pieces[batch.planIndex]![batch.index] = pieceOf(run, batch);
+      }
+    }
+    const sequential = this.#sequential(stored);
     return {
       pieces,
-      release: () => {
-        for (const buffer of buffers.splice(0)) this.#pool.give(buffer);
+      release: (wasSent) => {
+        giveBack();
+        if (wasSent !== true || sequential.length === 0) return;
+        // A failed disk has been reported; of anything else the reader will hear when it comes.
+        this.#readOn(sequential).catch(() => undefined);
       },
     };
   }
 
-  /** Groups batches that lie close together in one file into single reads, and holds the files. */
-  #runs(cold: readonly ColdBatch[]): Run[] | undefined {
+  /** Those of the plans that go on where a read before ended. */
+  #sequential(plans: readonly ReadPlan[]): readonly ReadPlan[] {
+    if (plans.length > aheadPlansMax) return [];
+    return plans.filter(({ partition, offset, end }) => this.#ahead.follow(partition, offset, end));
+  }
+
+  /** Reads what comes after these plans, as far as there is room; nobody waits for it yet. */
+  async #readOn(plans: readonly ReadPlan[]): Promise<void> {
+    this.#ahead.dropForgotten();
+    // Gaps take room too, and so does the end of each buffer.
+    let bytesLeft = (this.#aheadRoom - 1) * coldBufferBytes;
+    const cold: ColdBatch[] = [];
+    for (let i = 0; i < plans.length && bytesLeft > 0; i++) {
+      const { partition, end, limits } = plans[i]!;
+      const bytesMax = Math.min(limits!.bytesMax, bytesLeft);
+      const nextLimits = { ...limits!, bytesMax, oneAtLeast: false };
+      let next = new ReadPlan();
+      if (!this.plan(partition, end, nextLimits, next)) {
+        next = new ReadPlan();
+        await this.planLoading(partition, end, nextLimits, next);
+      }
+      // The reader may have come meanwhile.
+      if (!this.#ahead.isAwaited(partition, end)) continue;
+      bytesLeft -= next.bytes;
+      next.positions.forEach((position, index) => {
+        const bytes = next.lengths[index]!;
+        if (this.#journal.recent.read(position, bytes) !== undefined) return;
+        if (!this.#ahead.has(position)) cold.push({ position, bytes, planIndex: i, index });
+      });
+    }
+    const runs = this.#runs(cold);
+    if (runs === undefined || runs.length === 0 || buffersFor(runs) > this.#aheadRoom) return;
+    await this.#readRunsAhead(runs);
+  }
+
+  get #aheadRoom(): number {
+    return Math.min(this.#ahead.room, this.#pool.freeCount);
+  }
+
+  async #readRunsAhead(runs: readonly Run[]): Promise<void> {
+    const buffers = this.#giveTargets(runs);
+    for (const { logFile } of runs) this.#journal.hold(logFile);
+    const batches: AheadBatch[] = [];
+    for (const run of runs) {
+      for (const batch of run.batches) {
+        run.buffer!.hold();
+        const piece = pieceOf(run, batch);
+        batches.push({ position: batch.position, buffer: run.buffer!, piece });
+      }
+    }
+    const reading = this.#readRuns(runs).finally(() => {
+      for (const buffer of buffers) buffer.letGo();
+    });
+    await this.#ahead.add(batches, buffers.length, reading);
+  }
+
+  /** Groups batches that lie close together in one file into single reads. */
+  #runs(cold: ColdBatch[]): Run[] | undefined {
     const runs: Run[] = [];
     let run: Run | undefined;
+    cold.sort((a, b) => a.position - b.position);
     for (const batch of cold) {
       const end = batch.position + batch.bytes;
       const logFile = this.#journal.fileAt(batch.position);
@@ -138,28 +236,28 @@ export class LogReader {
         run.logFile === logFile;
       if (run === undefined || !joins) {
         const { position, bytes } = batch;
-        run = { logFile, position, bytes, target: noBytes, batches: [] };
+        run = { logFile, position, bytes, target: noBytes, buffer: undefined, batches: [] };
         runs.push(run);
       }
       run.bytes = Math.max(run.bytes, end - run.position);
       run.batches.push(batch);
     }
-    for (const { logFile } of runs) this.#journal.hold(logFile);
     return runs;
   }
 
   /** Says where each run is read to: many small runs share one buffer of the pool. */
-  #giveTargets(runs: readonly Run[]): Buffer[] {
-    const buffers: Buffer[] = [];
-    let buffer = noBytes;
+  #giveTargets(runs: readonly Run[]): LentBuffer[] {
+    const buffers: LentBuffer[] = [];
+    let buffer: LentBuffer | undefined;
     let used = 0;
     for (const run of runs) {
-      if (used + run.bytes > buffer.length) {
+      if (buffer === undefined || used + run.bytes > buffer.bytes.length) {
         buffer = this.#pool.take(run.bytes);
         buffers.push(buffer);
         used = 0;
       }
-      run.target = buffer.subarray(used, used + run.bytes);
+      run.buffer = buffer;
+      run.target = buffer.bytes.subarray(used, used + run.bytes);
       used += run.bytes;
     }
     return buffers;
@@ -187,13 +285,40 @@ export class LogReader {
   }
 }
 
-function planner(limits: ReadLimits, into: ReadPlan): ExtentVisitor {
+function buffersFor(runs: readonly Run[]): number {
+  let count = 0;
+  let left = 0;
+  for (const { bytes } of runs) {
+    if (bytes > left) {
+      count++;
+      left = coldBufferBytes;
+    }
+    left -= bytes;
+  }
+  return count;
+}
+
+function pieceOf({ position, target }: Run, batch: ColdBatch): Buffer {
+  const from = batch.position - position;
+  return target.subarray(from, from + batch.bytes);
+}
+
+function planner(
+  partition: number,
+  offset: number,
+  limits: ReadLimits,
+  into: ReadPlan,
+): ExtentVisitor {
   const { bytesMax, oneAtLeast, offsetEnd } = limits;
+  into.partition = partition;
+  into.offset = offset;
+  into.limits = limits;
   return (baseOffset, count, _maxTimestamp, _epoch, position, bytes) => {
     if (baseOffset >= offsetEnd) return false;
     const isFirst = into.positions.length === 0;
     if (into.bytes + bytes > bytesMax && !(isFirst && oneAtLeast)) return false;
     into.add(position, bytes);
+    into.end = baseOffset + count;
     // Behind the last one there is nothing to look for, in however many files.
     return into.bytes < bytesMax && baseOffset + count < offsetEnd;
   };
@@ -211,5 +336,6 @@ interface Run {
   readonly position: number;
   bytes: number;
   target: Buffer;
+  buffer: LentBuffer | undefined;
   readonly batches: ColdBatch[];
 }

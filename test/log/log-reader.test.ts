@@ -91,3 +91,80 @@ test('a disk error ends the read, and the buffers are not lost', async () => {
   disk.fault = (call) => (call.kind === 'read' ? 'EIO' : undefined);
   await assert.rejects(reader.read([plan]), { code: 'DISK_FAILED' });
 });
+
+/** As `everything`, but an answer has room for few batches: a reader has to come again. */
+const aLittle = { ...everything, bytesMax: 2500 };
+
+/** Reads partition 1 from the start on, in turns; answers how many disk reads each turn took. */
+async function readInTurns(
+  { disk, reader, batches }: Awaited<ReturnType<typeof filled>>,
+  wasSent: boolean,
+  onTurn: () => void = () => undefined,
+): Promise<number[]> {
+  const reads: number[] = [];
+  let count = 0;
+  disk.fault = (call) => {
+    if (call.kind === 'read' && !call.path.includes('index')) count++;
+    return undefined;
+  };
+  for (let offset = 0; offset < 30; ) {
+    const plan = await planned(reader, offset, aLittle);
+    count = 0;
+    const read = await reader.read([plan]);
+    reads.push(count);
+    assert.deepEqual(read?.pieces, [batches.slice(offset, plan.end)]);
+    read?.release(wasSent);
+    // Reading ahead takes turns of the event loop.
+    for (let i = 0; i < 20; i++) await new Promise((resolve) => setImmediate(resolve));
+    onTurn();
+    offset = plan.end;
+  }
+  disk.fault = undefined;
+  return reads;
+}
+
+test('what a sequential reader will ask for next is read while it is busy', async () => {
+  const reads = await readInTurns(await filled(), true);
+  assert.ok(reads[0]! > 0 && reads[1]! > 0, 'the second read shows that it goes on');
+  assert.ok(reads.length > 5);
+  assert.deepEqual([...new Set(reads.slice(2))], [0]);
+});
+
+test('nothing is read ahead for an answer that was not sent', async () => {
+  const reads = await readInTurns(await filled(), false);
+  assert.equal(reads.includes(0), false);
+});
+
+test('an answer that is being written keeps its bytes, whatever is read meanwhile', async () => {
+  const world = await filled();
+  const { reader, batches } = world;
+  const slow = [];
+  for (let offset = 0; offset < 30; ) {
+    const plan = await planned(reader, offset, aLittle);
+    const read = await reader.read([plan]);
+    // The first ones are sent at once, so that the later ones come from what was read ahead.
+    if (offset < 9) read!.release(true);
+    else slow.push({ read: read!, offset, end: plan.end });
+    offset = plan.end;
+  }
+  for (let i = 0; i < 40; i++) await readInTurns(world, i % 2 === 0);
+  for (const { read, offset, end } of slow) {
+    assert.deepEqual(read.pieces, [batches.slice(offset, end)]);
+    read.release(true);
+  }
+});
+
+test('a read ahead that fails is made again by the reader', async () => {
+  const { disk, reader, batches } = await filled();
+  let offset = 0;
+  for (let turn = 0; turn < 4; turn++) {
+    const plan = await planned(reader, offset, aLittle);
+    const read = await reader.read([plan]);
+    assert.deepEqual(read?.pieces, [batches.slice(offset, plan.end)]);
+    disk.fault = (call) => (call.kind === 'read' ? 'EAGAIN' : undefined);
+    read?.release(true);
+    for (let i = 0; i < 20; i++) await new Promise((resolve) => setImmediate(resolve));
+    disk.fault = undefined;
+    offset = plan.end;
+  }
+});

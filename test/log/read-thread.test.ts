@@ -78,14 +78,27 @@ test('memory that threads do not share is left to single reads', async (t) => {
 test('a pool keeps shared buffers up to its bound and drops the others', () => {
   const pool = new BufferPool(1000, 2);
   const taken = [pool.take(1), pool.take(1000), pool.take(1), pool.take(5000)];
-  const isShared = taken.map((buffer) => buffer.buffer instanceof SharedArrayBuffer);
+  const isShared = taken.map(({ bytes }) => bytes.buffer instanceof SharedArrayBuffer);
   assert.deepEqual(isShared, [true, true, false, false]);
   assert.deepEqual(
-    taken.map((buffer) => buffer.length),
+    taken.map(({ bytes }) => bytes.length),
     [1000, 1000, 1000, 5000],
   );
-  for (const buffer of taken) pool.give(buffer);
-  assert.equal(pool.take(1), taken[1]);
-  assert.equal(pool.take(1), taken[0]);
-  assert.notEqual(pool.take(1), taken[2]);
+  for (const buffer of taken) buffer.letGo();
+  assert.equal(pool.take(1).bytes, taken[1]!.bytes);
+  assert.equal(pool.take(1).bytes, taken[0]!.bytes);
+  assert.notEqual(pool.take(1).bytes, taken[2]!.bytes);
+});
+
+test('a buffer goes back when its last holder lets go, and not twice', () => {
+  const pool = new BufferPool(1000, 1);
+  const buffer = pool.take(1);
+  buffer.hold();
+  buffer.letGo();
+  assert.equal(pool.freeCount, 0);
+  assert.notEqual(pool.take(1).bytes, buffer.bytes);
+  buffer.letGo();
+  assert.equal(pool.freeCount, 1);
+  assert.throws(() => buffer.letGo());
+  assert.throws(() => buffer.hold());
 });
