@@ -26,6 +26,8 @@ func adminChecks() []harness.Check {
 		{Name: "admin/topic-configs-replaced-as-a-whole", Run: checkAlterState},
 		{Name: "admin/config-errors", Run: checkConfigErrors},
 		{Name: "admin/broker-configs", Run: checkBrokerConfigs},
+		{Name: "admin/broker-configs-by-level", Run: checkBrokerLevels},
+		{Name: "admin/group-configs", Run: checkGroupConfigs},
 		{Name: "admin/delete-records", Run: checkDeleteRecords},
 		{Name: "admin/list-offsets", Run: checkListOffsets},
 		{Name: "admin/offset-for-leader-epoch", Run: checkLeaderEpoch},

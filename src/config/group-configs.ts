@@ -12,9 +12,10 @@ export const groupConfigs: ReadonlyMap<string, GroupConfig> = new Map(
   deliveryConfigNames.map((name) => [name, { ...settingRule(name), doc: settingDoc(name) }]),
 );
 
-const noConsumerGroups = 'it is about the consumer group protocol (KIP-848)';
-const noShareGroups = 'it is about share groups (KIP-932)';
-const noStreamsGroups = 'it is about streams groups (KIP-1071)';
+const noConsumerGroups =
+  'it is about the consumer group protocol (KIP-848), which is not served yet';
+const noShareGroups = 'it is about share groups (KIP-932), which are not served yet';
+const noStreamsGroups = 'it is about streams groups (KIP-1071), which are not served yet';
 
 /** Kafka has these (GroupConfig); what they are about is not served. */
 const unsupported: Readonly<Record<string, string>> = {
@@ -51,5 +52,5 @@ export function validateGroupConfigs(given: ReadonlyMap<string, string>): ValidC
 
 function unknownName(name: string): string {
   if (!Object.hasOwn(unsupported, name)) return `Unknown group config name: ${name}`;
-  return `The group config ${name} is not supported: ${unsupported[name]}, which is not served yet`;
+  return `The group config ${name} is not supported: ${unsupported[name]}`;
 }

@@ -32,13 +32,17 @@ async function becomes(t, topic, name, value) {
 }
 
 function alterIncrementally(t, topic, changes, validateOnly = false) {
+  return alterResource(t.admin, TOPIC, topic, changes, validateOnly);
+}
+
+function alterResource(admin, resourceType, resourceName, changes, validateOnly = false) {
   const configs = changes.map(([configOperation, name, value]) => ({
     name,
     configOperation,
     ...(value === undefined ? {} : { value }),
   }));
-  return t.admin.incrementalAlterConfigs({
-    resources: [{ resourceType: TOPIC, resourceName: topic, configs }],
+  return admin.incrementalAlterConfigs({
+    resources: [{ resourceType, resourceName, configs }],
     validateOnly,
   });
 }
@@ -72,6 +76,27 @@ check('configs: describe a broker', {}, async (t) => {
     resources: [{ resourceType: BROKER, resourceName: String(nodeId) }],
   });
   assert.ok(configs.length > 0);
+});
+
+check('configs: what is set for one broker is what its topics fall back to', {}, async (t) => {
+  const topic = await t.topic('broker-configs');
+  const { brokers } = await t.admin.metadata({ topics: [] });
+  const nodeId = String([...brokers.keys()][0]);
+  const name = 'log.retention.bytes';
+  // Large enough to change nothing for other checks.
+  const value = '50000000001';
+  const becomesOf = (expected) =>
+    until(`retention.bytes falls back to ${expected.join(', ')}`, async () => {
+      const asked = { configurationKeys: ['retention.bytes'], includeSynonyms: true };
+      const { synonyms } = (await configsOf(t, topic, asked)).get('retention.bytes');
+      return synonyms.map(({ value, source }) => `${value}@${source}`).join() === expected.join();
+    });
+  await alterResource(t.admin, BROKER, nodeId, [[SET, name, value]]);
+  await becomesOf([`${value}@2`, '-1@5']);
+  await alterResource(t.admin, BROKER, nodeId, [[DELETE, name]]);
+  await becomesOf(['-1@5']);
+  const other = alterResource(t.newAdmin({ retries: 0 }), BROKER, '4711', [[SET, name, value]]);
+  await assert.rejects(other);
 });
 
 check('configs: describe an unknown topic', {}, async (t) => {
