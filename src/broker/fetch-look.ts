@@ -17,8 +17,8 @@ export interface FetchLookOptions {
   readonly oneOfEach: boolean;
 }
 
-/** Looks at partitions in one turn of the loop: milliseconds. */
-const looksPerTurn = 1000;
+/** Looks at partitions in one turn of the loop, in which other fetches have theirs as well. */
+const looksPerTurn = 250;
 
 /**
  * One pass over the partitions of a fetch that are ready: which batches there are to read, within
