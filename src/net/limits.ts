@@ -20,7 +20,7 @@ export interface NetLimits {
   readonly connectionsPerIpMax: number;
   /** Kafka's `connections.max.idle.ms`. */
   readonly idleMsMax: number;
-  /** How long a client may take to accept one write, of at most 256 KiB. */
+  /** How long a client may take to accept one write, of at most 256 KiB if it is slow. */
   readonly writeStallMsMax: number;
   /**
    * How long a frame may take to arrive while others wait for memory. Clients give a request up

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { Writable } from 'node:stream';
 import { test } from 'node:test';
 import { seededRandom } from '../../src/core/random.ts';
 import { AnswerQueue, joinSmall } from '../../src/net/answer-queue.ts';
@@ -104,6 +105,33 @@ test('a large answer is written in steps and let go at its end', async () => {
     whole.length + 9,
   );
   assert.deepEqual(seen, [[true, bench.writes.length]]);
+});
+
+test('writes grow only while the stream takes them at once', async () => {
+  const writes: number[] = [];
+  let takesAtOnce = true;
+  const stream = new Writable({
+    write(_chunk, _encoding, callback) {
+      if (takesAtOnce) callback();
+      else setImmediate(callback);
+    },
+  });
+  const queue = new AnswerQueue(stream, {
+    onInFlightChange: () => undefined,
+    onWriting: (bytes) => writes.push(bytes / 1024),
+  });
+  const send = async (kilobytes: number) => {
+    queue.push(10).send([Buffer.alloc(kilobytes * 1024)]);
+    queue.flush();
+    await until(() => queue.count === 0, 'the answer is written');
+    return writes.splice(0);
+  };
+  assert.deepEqual(await send(100), [100]);
+  assert.deepEqual(await send(256 + 512 + 1024 + 1024 + 1), [256, 512, 1024, 1024, 1]);
+  takesAtOnce = false;
+  assert.deepEqual(await send(1024 + 256 + 256), [1024, 256, 256], 'a slow reader');
+  takesAtOnce = true;
+  assert.deepEqual(await send(256 + 512), [256, 512]);
 });
 
 test('thousands of pieces are written within the limit of a vectored write', async () => {
