@@ -9,6 +9,7 @@
 export const noRow = 0xffffffff;
 
 const rowsInitial = 1024;
+const chainsInitial = 64;
 
 /** Where one stored batch lies, and what of it a search needs. */
 export interface Extent {
@@ -39,8 +40,10 @@ export class ExtentTable {
   #next = new Uint32Array(rowsInitial);
   #jump = new Uint32Array(rowsInitial);
   #depth = new Uint32Array(rowsInitial);
-  readonly #first = new Map<number, number>();
-  readonly #last = new Map<number, number>();
+  /** Which chain is a partition's; and the rows at the ends of each. */
+  readonly #chains = new Map<number, number>();
+  #first = new Uint32Array(chainsInitial);
+  #last = new Uint32Array(chainsInitial);
 
   constructor(basePosition: number) {
     this.basePosition = basePosition;
@@ -52,7 +55,7 @@ export class ExtentTable {
 
   /** Partition numbers that have extents here, in no order. */
   partitions(): IterableIterator<number> {
-    return this.#first.keys();
+    return this.#chains.keys();
   }
 
   partition(row: number): number {
@@ -85,10 +88,12 @@ export class ExtentTable {
   }
   /** The partition's oldest row, or noRow. */
   first(partition: number): number {
-    return this.#first.get(partition) ?? noRow;
+    const chain = this.#chains.get(partition);
+    return chain === undefined ? noRow : this.#first[chain]!;
   }
   last(partition: number): number {
-    return this.#last.get(partition) ?? noRow;
+    const chain = this.#chains.get(partition);
+    return chain === undefined ? noRow : this.#last[chain]!;
   }
 
   /** Extents of a partition are added in the order of their offsets. */
@@ -104,9 +109,21 @@ export class ExtentTable {
     this.#position[row] = extent.position - this.basePosition;
     this.#bytes[row] = extent.bytes;
     this.#next[row] = noRow;
-    this.#link(row, this.#last.get(partition) ?? noRow);
-    this.#last.set(partition, row);
-    if (this.#previous[row] === noRow) this.#first.set(partition, row);
+    const chain = this.#chains.get(partition);
+    this.#link(row, chain === undefined ? noRow : this.#last[chain]!);
+    if (chain === undefined) this.#addChain(partition, row);
+    else this.#last[chain] = row;
+  }
+
+  #addChain(partition: number, row: number): void {
+    const chain = this.#chains.size;
+    if (chain === this.#first.length) {
+      this.#first = grown(this.#first, new Uint32Array(chain * 2));
+      this.#last = grown(this.#last, new Uint32Array(chain * 2));
+    }
+    this.#first[chain] = row;
+    this.#last[chain] = row;
+    this.#chains.set(partition, chain);
   }
 
   /** Chains a row behind `parent` and sets its jump pointer in constant time. */
@@ -140,7 +157,7 @@ export class ExtentTable {
 
   /** The first row for which `holds`; once it holds for a row, it holds for all later ones. */
   #findFirst(partition: number, holds: (row: number) => boolean): number {
-    let row = this.#last.get(partition) ?? noRow;
+    let row = this.last(partition);
     if (row === noRow || !holds(row)) return noRow;
     for (;;) {
       const jump = this.#jump[row]!;
