@@ -58,15 +58,19 @@ export async function untilServed(call) {
 
 export class Suite {
   constructor(bootstrap) {
-    const level = process.env.DEBUG === '1' ? logLevel.DEBUG : logLevel.NOTHING;
-    this.kafka = new Kafka({
-      clientId: 'keylane-compat',
-      brokers: [bootstrap],
-      logLevel: level,
-      retry: { initialRetryTime: 50, retries: 8 },
-    });
+    this.bootstrap = bootstrap;
+    this.kafka = this.client('keylane-compat');
     this.admin = this.kafka.admin();
     this.topics = new Set();
+  }
+
+  client(clientId) {
+    return new Kafka({
+      clientId,
+      brokers: [this.bootstrap],
+      logLevel: process.env.DEBUG === '1' ? logLevel.DEBUG : logLevel.NOTHING,
+      retry: { initialRetryTime: 50, retries: 8 },
+    });
   }
 
   async open() {
@@ -118,16 +122,24 @@ export class Context {
     return this;
   }
 
+  /** An admin client that nobody takes for a member of a group: it has a client.id of its own. */
+  async strangerAdmin() {
+    const admin = this.suite.client('keylane-compat-stranger').admin();
+    this.onClose('admin', () => admin.disconnect());
+    await admin.connect();
+    return admin;
+  }
+
   /** A name for a topic that the check makes by itself; it is deleted after the run. */
-  topicName(label) {
-    const topic = uniqueName(label);
+  topicName(label, prefix = '') {
+    const topic = `${prefix}${uniqueName(label)}`;
     this.suite.topics.add(topic);
     return topic;
   }
 
   /** Creates a topic and waits until all its partitions answer. */
-  async topic(label, partitions = 1, config = {}) {
-    const topic = this.topicName(label);
+  async topic(label, partitions = 1, config = {}, prefix = '') {
+    const topic = this.topicName(label, prefix);
     const configEntries = Object.entries(config).map(([name, value]) => ({ name, value }));
     await this.admin.createTopics({
       waitForLeaders: false,
