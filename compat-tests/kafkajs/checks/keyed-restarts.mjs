@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import { check, until } from '../support/harness.mjs';
 import { flow, KeyedGroup, keyedTopic, keyNames, sendNumbered } from '../support/keyed.mjs';
-import { startMember } from '../support/keyed-process.mjs';
+import { startBroker, startMember } from '../support/keyed-process.mjs';
 
 check('keyed: rolling restart of all consumers', {}, async (t) => {
   const topic = await keyedTopic(t, 'rolling');
@@ -82,4 +82,40 @@ check('keyed: a handler longer than the session timeout', { slow: true }, async 
   });
   await group.finished();
   group.sentinel.assertOnce(102);
+});
+
+check('keyed: commit and resume over kill -9 of the broker', {}, async (t) => {
+  const { broker, context } = await startBroker(t);
+  const topic = await keyedTopic(context, 'resume-broker');
+  await sendNumbered(await context.producer(), topic, keyNames(30), 0, 10);
+  const group = new KeyedGroup(context, topic);
+  const first = await group.join({ handle: () => delay(2) });
+  await group.sentinel.reached(50);
+  await first.leave();
+  const lag = await group.lag();
+  assert.equal(lag, 300 - group.sentinel.handled);
+  await broker.kill();
+  await broker.start();
+  assert.equal(await group.lag(), lag);
+  await group.join();
+  await group.sentinel.reached(300);
+  await group.finished();
+  group.sentinel.assertOnce(300);
+});
+
+check('keyed: kill -9 of the broker while consumers are at work', {}, async (t) => {
+  const { broker, context } = await startBroker(t);
+  const topic = await keyedTopic(context, 'kill-broker');
+  await sendNumbered(await context.producer(), topic, keyNames(100), 0, 20);
+  const group = new KeyedGroup(context, topic);
+  await group.joinSeveral(3, { handle: () => delay(2), consumer: { retry: { retries: 20 } } });
+  await group.sentinel.reached(500);
+  await broker.kill();
+  await broker.start();
+  await group.sentinel.reached(2_000, { timeoutMs: 30_000 });
+  await group.finished();
+  const { sentinel } = group;
+  sentinel.assertInOrder();
+  // What was handled and not committed when the broker died comes again.
+  assert.ok(sentinel.repeated <= 150, `${sentinel.repeated} records came again`);
 });

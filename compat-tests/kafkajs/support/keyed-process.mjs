@@ -1,10 +1,18 @@
 /** Consumers and brokers as processes, for the checks that kill them. */
-import { fork } from 'node:child_process';
+import { fork, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
-import { until } from './harness.mjs';
+import { Context, Suite } from './context.mjs';
+import { until, within } from './harness.mjs';
 
 const memberScript = fileURLToPath(new URL('keyed-member.mjs', import.meta.url));
+const defaultBin = fileURLToPath(new URL('../../../bin/keylane.cjs', import.meta.url));
+const startMsMax = 20_000;
 
 async function kill(child) {
   if (child.exitCode !== null || child.signalCode !== null) return;
@@ -29,4 +37,54 @@ export async function startMember(t, group, { handleMs }) {
   });
   await until('the process has joined', () => member.joins > 0);
   return member;
+}
+
+async function freePort() {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address();
+  server.close();
+  await once(server, 'close');
+  return port;
+}
+
+/** A Keylane of a check's own, which it may kill and start again on the same data. */
+class OwnBroker {
+  constructor(port, dataFolder) {
+    this.address = `127.0.0.1:${port}`;
+    this.dataFolder = dataFolder;
+    this.child = undefined;
+  }
+
+  async start() {
+    const bin = process.env.COMPAT_BIN ?? defaultBin;
+    const place = ['--listen', this.address, '--data', this.dataFolder];
+    const settings = ['--keyed', 'keyed-*', '--set', 'group.initial.rebalance.delay.ms=0'];
+    this.child = spawn(process.execPath, [bin, 'start', ...place, ...settings], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    const lines = createInterface({ input: this.child.stdout });
+    const ready = new Promise((resolve, reject) => {
+      lines.on('line', (line) => {
+        if (line.includes('"msg":"ready"')) resolve();
+      });
+      lines.once('close', () => reject(new Error('the broker ended before it was ready')));
+    });
+    await within('start of a broker', startMsMax, ready);
+  }
+
+  kill() {
+    return kill(this.child);
+  }
+}
+
+/** Resolves with the broker and a context whose clients talk to it. */
+export async function startBroker(t) {
+  const dataFolder = await mkdtemp(join(tmpdir(), 'kafkajs-keyed-'));
+  t.onClose('data', () => rm(dataFolder, { recursive: true, force: true, maxRetries: 5 }));
+  const broker = new OwnBroker(await freePort(), dataFolder);
+  t.onClose('broker', () => broker.kill());
+  await broker.start();
+  const context = await new Context(new Suite(broker.address), t.onClose).open();
+  return { broker, context };
 }
