@@ -25,6 +25,7 @@ interface Options {
   readonly table?: boolean;
   readonly json?: boolean;
   readonly list?: boolean;
+  readonly events?: string;
   readonly port: number;
   readonly keylane?: string;
 }
@@ -56,6 +57,7 @@ const options = new Command('bench:hol')
   .option('--table', 'run nothing, print the table of the results that there are')
   .option('--json', 'print the results as JSON instead of the table')
   .option('--list', 'run nothing, print the plan')
+  .option('--events <folder>', 'keep what the handlers saw: SEQUENCE START_US END_US MEMBER …')
   .option('--port <n>', 'port of the brokers', positive, 19092)
   .option('--keylane <script>', 'start this instead of bin/keylane.cjs, to compare builds')
   .addHelpText('after', helpText())
@@ -104,7 +106,7 @@ async function runAll(wanted: readonly Piece[]): Promise<void> {
     }
     say(`${idOf(one)} (${index + 1} of ${wanted.length})`);
     try {
-      const result = await runPiece(one, options.port);
+      const result = await runPiece(one, options.port, options.events);
       storeResult(result);
       say(summary(result));
     } catch (error) {

@@ -1,12 +1,19 @@
 /** One run: a new broker, a workload, consumers of one client, and what became of the records. */
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  copyFileSync,
+  existsSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { loadavg, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { BrokerProcess, pause } from '../broker-process.ts';
 import { createTopics } from '../raw-client.ts';
 import { arms, isKeyed, partitionsOf, topic } from './arms.ts';
 import { idealSchedule, partitionSchedule } from './model.ts';
-import { type Piece, workloadOf } from './plan.ts';
+import { idOf, type Piece, workloadOf } from './plan.ts';
 import { Consumers, type Lateness, Producer } from './programs.ts';
 import { type Delivery, type Figures, judge } from './verdict.ts';
 import type { Workload } from './workloads.ts';
@@ -44,7 +51,12 @@ const slackMs = 30_000;
 /** Start and end of the broker, the group, the warm-up. */
 const overheadMs = 15_000;
 
-export async function runPiece(piece: Piece, port: number): Promise<Result> {
+/** If there is a folder for them, the events of the handlers are kept, to find out what happened. */
+export async function runPiece(
+  piece: Piece,
+  port: number,
+  eventsFolder: string | undefined,
+): Promise<Result> {
   const startedAt = new Date().toISOString();
   const loadBefore = loadavg()[0]!;
   const workload = workloadOf(piece);
@@ -68,6 +80,10 @@ export async function runPiece(piece: Piece, port: number): Promise<Result> {
     };
   } finally {
     await broker.stop(false);
+    const events = join(folder, 'events');
+    if (eventsFolder !== undefined && existsSync(events)) {
+      copyFileSync(events, join(eventsFolder, `${idOf(piece)}.events`));
+    }
     rmSync(folder, { recursive: true, force: true });
   }
 }
