@@ -15,6 +15,7 @@ import './checks/group-admin.mjs';
 if (process.env.COMPAT_BROKER === 'keylane') {
   await import('./checks/keyed.mjs');
   await import('./checks/keyed-restarts.mjs');
+  await import('./checks/keyed-failures.mjs');
 } else {
   console.log('the checks of keyed delivery are left out: COMPAT_BROKER is not keylane');
 }

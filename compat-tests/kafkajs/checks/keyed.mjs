@@ -18,6 +18,19 @@ check('keyed: 10,000 records, 500 keys, 3 consumers: each once', { fast: true },
   for (const member of group.members) assert.ok(member.handled > 0, `${member.name} had nothing`);
 });
 
+check('keyed: offsets are those of lanes', { fast: true }, async (t) => {
+  const topic = await keyedTopic(t, 'offsets', 2);
+  await sendNumbered(await t.producer(), topic, keyNames(4), 0, 5);
+  const offsets = [];
+  const group = new KeyedGroup(t, topic);
+  await group.join({ handle: ({ message }) => offsets.push(Number(message.offset)) });
+  await group.sentinel.reached(20);
+  // Otherwise the group reads the log, and most of the other checks would pass as well.
+  assert.ok(offsets.every((offset) => offset >= 2 ** 44 && Number.isSafeInteger(offset)));
+  await group.finished();
+  group.sentinel.assertOnce(20);
+});
+
 for (const byBatch of [false, true]) {
   for (const partitionsConsumedConcurrently of [1, 4]) {
     const handler = byBatch ? 'eachBatch' : 'eachMessage';

@@ -37,6 +37,7 @@ export class Sentinel {
   constructor() {
     this.inWork = new Map();
     this.next = new Map();
+    this.skipped = new Set();
     this.faults = [];
     this.begun = 0;
     this.handled = 0;
@@ -44,10 +45,22 @@ export class Sentinel {
     this.inWorkMax = 0;
   }
 
+  /** This record will never be handled. */
+  skip(key, number) {
+    this.skipped.add(`${key}/${number}`);
+  }
+
+  /** The number of the key's next record, after those that were handled or are skipped. */
+  nextOf(key) {
+    let next = this.next.get(key) ?? 0;
+    while (this.skipped.has(`${key}/${next}`)) next++;
+    return next;
+  }
+
   begin(who, key, number) {
     const other = this.inWork.get(key);
     if (other !== undefined) this.faults.push(`${key}/${number} at ${who} and at ${other}`);
-    const next = this.next.get(key) ?? 0;
+    const next = this.nextOf(key);
     if (number > next) this.faults.push(`${key}/${number} before ${key}/${next}, at ${who}`);
     this.inWork.set(key, who);
     this.begun++;
@@ -56,8 +69,7 @@ export class Sentinel {
 
   end(key, number) {
     this.inWork.delete(key);
-    const next = this.next.get(key) ?? 0;
-    if (number < next) this.repeated++;
+    if (number < this.nextOf(key)) this.repeated++;
     else {
       this.next.set(key, number + 1);
       this.handled++;
