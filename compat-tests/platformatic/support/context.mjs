@@ -95,15 +95,15 @@ export class Context {
   }
 
   /** A name for a topic that the check makes by itself; it is deleted after the run. */
-  topicName(label) {
-    const topic = uniqueName(label);
+  topicName(label, prefix = '') {
+    const topic = `${prefix}${uniqueName(label)}`;
     this.suite.topics.add(topic);
     return topic;
   }
 
   /** Creates a topic and waits until all its partitions answer. */
-  async topic(label, partitions = 1, config = {}) {
-    const topic = this.topicName(label);
+  async topic(label, partitions = 1, config = {}, prefix = '') {
+    const topic = this.topicName(label, prefix);
     const configs = Object.entries(config).map(([name, value]) => ({ name, value }));
     await this.admin.createTopics({ topics: [topic], partitions, replicas: 1, configs });
     await this.waitForPartitions(topic, partitions);
