@@ -100,7 +100,7 @@ export class Groups {
     for (const [groupId, image] of state.groupImages) {
       this.#coordinator.restore(groupId, decode(groupId, image), now);
     }
-    for (const groupId of state.offsets.groups()) {
+    for (const groupId of [...state.offsets.groups(), ...state.keyed.groups()]) {
       this.#coordinator.restoreOffsetsHolder(groupId, now);
     }
     this.#setTimer();

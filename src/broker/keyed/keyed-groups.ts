@@ -29,6 +29,8 @@ export class KeyedGroups implements GroupFollower {
   readonly #bySlot = new Map<string, Delivery>();
   /** By group and member: what its connection said of it. */
   readonly #softwareNames = new Map<string, string>();
+  /** Above the lane numbers of all deliveries that ended, also where that is only planned. */
+  #laneBaseMin = 0;
   readonly handshakes = new Handshakes();
   /** By group, member and topic: whose commits were found to be of the log. */
   readonly #warned = new Set<string>();
@@ -102,9 +104,8 @@ export class KeyedGroups implements GroupFollower {
 
   /** The rules of a group whose topics are all in keyed delivery; null if one is not. */
   keyedRules(groupId: string): KeyedRules | null {
-    const deliveries = this.#byGroup.get(groupId);
     const subscribed = this.#groups.get(groupId)?.subscribedTopics;
-    if (deliveries === undefined || subscribed === null || subscribed === undefined) return null;
+    if (subscribed === null || subscribed === undefined || subscribed.size === 0) return null;
     for (const topic of subscribed) if (!this.isKeyed(groupId, topic)) return null;
     return {
       rebalanceWaitMs: this.#broker.settings['keyed.rebalance.wait.ms'],
@@ -271,7 +272,8 @@ export class KeyedGroups implements GroupFollower {
       return;
     }
     const { replica } = this.#broker;
-    const laneBase = Math.max(replica.state.keyed.laneBaseMin, replica.state.appliedIndex) + 1;
+    const { keyed, appliedIndex } = replica.state;
+    const laneBase = Math.max(keyed.laneBaseMin, this.#laneBaseMin, appliedIndex) + 1;
     const starts = this.#starts(groupId, topic);
     const effect = { kind: 'opened' as const, slot, laneBase, starts };
     const delivery = this.#make(Ledger.open(groupId, topic.id, effect), undefined);
@@ -303,7 +305,11 @@ export class KeyedGroups implements GroupFollower {
     });
   }
 
-  /** Lanes that the member's JoinGroup does not list as owned are given up. */
+  /**
+   * Lanes that the member's JoinGroup does not list as owned are given up, if it has got anything
+   * from them. They stay its own until a plan gives them to somebody else, but what it is given next
+   * is told from what it had.
+   */
   #onRejoin(group: ClassicGroup, member: ClassicMember, metadata: Buffer): void {
     const owned = ownedPartitions(metadata);
     const now = this.now();
@@ -311,11 +317,15 @@ export class KeyedGroups implements GroupFollower {
       const kept = owned?.get(delivery.topic.name) ?? [];
       const { dispatcher } = delivery;
       const held = dispatcher.members.get(member.memberId)?.ranges ?? [];
-      const given = [...held].filter(({ lane, isPresent }) => isPresent && !kept.includes(lane));
+      const given = [...held].filter(
+        ({ lane, isPresent, start, end }) => end > start && !(isPresent && kept.includes(lane)),
+      );
       if (given.length === 0) continue;
-      const lanes = given.map(({ lane }) => lane);
+      const lanes = [...new Set(given.map(({ lane }) => lane))];
+      const present = given.filter(({ isPresent }) => isPresent).map(({ lane }) => lane);
       for (const lane of lanes) delivery.emptyParked(lane);
-      dispatcher.giveUp(member.memberId, lanes, true, now);
+      dispatcher.giveUp(member.memberId, lanes, member.isAskedToRejoin, now);
+      for (const lane of present) dispatcher.openRange(lane, member.memberId);
       delivery.flush();
       delivery.serveSoon();
     }
@@ -364,6 +374,7 @@ export class KeyedGroups implements GroupFollower {
 
   #drop(delivery: Delivery): void {
     delivery.stop();
+    this.#laneBaseMin = Math.max(this.#laneBaseMin, delivery.dispatcher.ledger.laneEnd);
     this.#bySlot.delete(slotKey(delivery.topic.id, delivery.slot));
     const deliveries = this.#byGroup.get(delivery.groupId);
     deliveries?.delete(delivery.topic.id);

@@ -9,7 +9,7 @@ export function laneOffset(slot: number, n: number): number {
 }
 
 export function isLaneOffset(offset: number): boolean {
-  return offset >= numbersPerSlot;
+  return offset >= numbersPerSlot && Number.isSafeInteger(offset);
 }
 
 export function slotOf(offset: number): number {

@@ -27,21 +27,30 @@ export function offsetsFor(
   const deliveries = [...broker.keyed.of(groupId)];
   if (deliveries.length === 0) return stored;
   const offsets = new Map(stored);
+  const memberId = memberOf(broker, groupId, asker);
   for (const delivery of deliveries) {
-    const memberId = memberOf(broker, groupId, asker);
     for (const [index, partition] of delivery.topic.partitions.entries()) {
-      const range = delivery.dispatcher.presentRange(index);
-      if (range === undefined || range.member.id !== memberId) {
+      if (!delivery.dispatcher.members.has(memberId)) {
         offsets.set(partition, shownOffset(broker, delivery, partition));
         continue;
       }
-      const n = Math.min(range.grants.firstN, range.end);
+      const n = positionOf(delivery, index, memberId);
       offsets.set(partition, offsetOf(laneOffset(delivery.slot, n), ''));
       const handshake = { asker, slot: delivery.slot };
       broker.keyed.handshakes.begin(delivery.topic.id, index, handshake);
     }
   }
   return offsets;
+}
+
+/**
+ * Where the member goes on in a lane. One that it has not, or not yet, has nothing for it: it is told
+ * the end, and finds out by its next heartbeat.
+ */
+function positionOf({ dispatcher }: Delivery, index: number, memberId: string): number {
+  const range = dispatcher.presentRange(index);
+  if (range?.member.id === memberId) return Math.min(range.grants.firstN, range.end);
+  return dispatcher.ledger.lane(index)?.end ?? dispatcher.ledger.laneBase;
 }
 
 function memberOf(broker: Broker, groupId: string, { memberId, client, clientId }: Asker): string {

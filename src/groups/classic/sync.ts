@@ -2,6 +2,7 @@ import { ErrorCode } from '../../protocol/error-codes.ts';
 import type { Now } from '../deadlines.ts';
 import type { ClassicContext } from './context.ts';
 import type { ClassicGroup } from './group.ts';
+import { consumerProtocolType } from '../consumer-protocol.ts';
 import { completedPlan, keyedRules, partitionsByMember } from './keyed-rounds.ts';
 import { emptyBuffer } from './member.ts';
 import type { Respond, SyncGroupRequest, SyncGroupResponse } from './messages.ts';
@@ -129,8 +130,9 @@ function planFrom(
     if (group.members.has(memberId)) plan.set(memberId, Buffer.from(assignment));
   }
   const rules = keyedRules(context, group);
-  if (rules === null) return plan;
-  const completed = new Map(completedPlan(group, rules, plan));
+  const completed = rules === null ? plan : new Map(completedPlan(group, rules, plan));
+  // A group of mixed topics has lanes too, though its rounds are Kafka's.
+  if (group.protocolType !== consumerProtocolType) return plan;
   context.event(group, {
     kind: 'assignmentPlanned',
     assignments: partitionsByMember(completed),

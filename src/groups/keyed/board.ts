@@ -31,6 +31,11 @@ export class Board {
   /** Waiting records that anybody might get, now or after others of their key. */
   readyRecords = 0;
   readonly #listener: BoardListener;
+  /**
+   * By key: deleted records with granted ones before them. If one of those comes back, they are links
+   * of the chain again.
+   */
+  readonly #passed = new Map<number, number[]>();
 
   constructor(listener: BoardListener) {
     this.#listener = listener;
@@ -45,7 +50,8 @@ export class Board {
         this.store.state[ref] === RecordState.pending &&
         key >= 0 &&
         keys.holder[key] === rangeId &&
-        keys.nextPending[key] === ref
+        keys.nextPending[key] === ref &&
+        keys.pause[key] === KeyPause.none
       );
     });
   }
@@ -167,6 +173,7 @@ export class Board {
     this.#bury(ref);
     if (key < 0) return;
     keys.inHand[key]!--;
+    if (keys.inHand[key] === 0) this.#buryPassed(key);
     if (keeps) keys.kept[key]!++;
     if (keys.inHand[key] === 0 && keys.kept[key] === 0) this.release(key);
   }
@@ -191,9 +198,15 @@ export class Board {
     }
     keys.inHand[key]!--;
     keys.pending[key]!++;
+    this.#relink(key, ref);
     const next = keys.nextPending[key]!;
-    if (next === none || store.isBefore(ref, next)) keys.nextPending[key] = ref;
+    if (next === none || store.isBefore(ref, next)) {
+      keys.nextPending[key] = ref;
+      // It was for the record that was first until now.
+      keys.pause[key] = KeyPause.none;
+    }
     if (keys.inHand[key] === 0 && keys.kept[key] === 0) this.release(key);
+    else this.#listener.onContinuation(keys.holder[key]!, keys.nextPending[key]!);
   }
 
   /** Nobody holds the key any more: it is ready, or forgotten. */
@@ -240,7 +253,7 @@ export class Board {
     this.ready.insert(ref);
   }
 
-  /** A waiting record is gone: deleted, or a dead letter. */
+  /** A waiting record is gone: deleted, or a dead letter. If its key was paused, it was for it. */
   delete(ref: number): void {
     const { store, keys } = this;
     this.unpark(ref);
@@ -259,12 +272,11 @@ export class Board {
     this.#passDeleted(key);
     const next = keys.nextPending[key]!;
     if (next === none) {
-      if (keys.isIdle(key) && keys.holder[key] === none) {
-        keys.pause[key] = KeyPause.none;
-        keys.forget(key);
-      }
+      keys.pause[key] = KeyPause.none;
+      if (keys.isIdle(key) && keys.holder[key] === none) keys.forget(key);
     } else if (isFree) this.ready.insert(next);
-    else if (keys.holder[key] !== none) this.#listener.onContinuation(keys.holder[key]!, next);
+    else if (keys.pause[key] !== KeyPause.none) this.resume(key);
+    else this.#listener.onContinuation(keys.holder[key]!, next);
   }
 
   /** The first waiting record is not a deleted one. */
@@ -274,8 +286,23 @@ export class Board {
       const ref = keys.nextPending[key]!;
       if (ref === none || store.state[ref] !== RecordState.deleted) return;
       keys.nextPending[key] = store.next[ref]!;
-      this.#bury(ref);
+      if (keys.inHand[key] === 0) this.#bury(ref);
+      else this.#passed.set(key, [...(this.#passed.get(key) ?? []), ref]);
     }
+  }
+
+  /** Deleted records behind one that came back are part of the chain again. */
+  #relink(key: number, back: number): void {
+    const passed = this.#passed.get(key);
+    if (passed === undefined) return;
+    const left = passed.filter((ref) => this.store.isBefore(ref, back));
+    this.#passed.set(key, left);
+    if (this.keys.inHand[key] === 0) this.#buryPassed(key);
+  }
+
+  #buryPassed(key: number): void {
+    for (const ref of this.#passed.get(key) ?? []) this.#bury(ref);
+    this.#passed.delete(key);
   }
 
   #bury(ref: number): void {

@@ -11,7 +11,7 @@ import { LaneRange } from './lane-range.ts';
 import { Member } from './member.ts';
 import { type FiledBatch, none } from './record-store.ts';
 import { type Waiter, Waiters } from './waiters.ts';
-import { Window } from './window.ts';
+import { type Demand, Window } from './window.ts';
 
 /** How many timers one tick looks at, so that a turn of the loop stays short. */
 const timersPerTickMax = 1_000;
@@ -280,15 +280,18 @@ export class Dispatcher {
     return grantRecords(this, waiter, now);
   }
 
+  get #demand(): Demand {
+    return { readyRecords: this.readyRecords, members: this.members.size };
+  }
+
   /** How many more records the member may have in hand. */
   room(member: Member): number {
     const { traits } = member;
-    const demand = { readyRecords: this.readyRecords, members: this.members.size };
     // What the client has queued behind its present work does not count against the window.
     const queued =
       traits.fetchesInBackground && traits.proof !== Proof.nothing ? member.lastAnswerRecords : 0;
     return Math.min(
-      member.window.size(demand) - Math.max(member.inHand - queued, 0),
+      member.window.size(this.#demand) - Math.max(member.inHand - queued, 0),
       this.settings.unfinishedMax - member.unfinished,
       member.suspectLimit - member.inHand,
     );
@@ -372,7 +375,7 @@ export class Dispatcher {
     }
     const finished = before - member.unfinished;
     if (finished > 0) {
-      member.window.onCommit(finished, member.unfinished, member.wasFull);
+      member.window.onCommit(finished, member.unfinished, member.wasFull, this.#demand);
       member.wasFull = false;
       this.failures.onProgress(member);
     }
@@ -403,18 +406,21 @@ export class Dispatcher {
     range.finished = Math.max(range.finished, to);
     range.trim();
     const ordinal = range.ordinalOf(to - 1);
-    this.#letGoBefore(member, ordinal);
-    this.#returnStranded(member, ordinal, now);
     if (keys.length > 0) {
       const untilGrant = ordinal + member.traits.commitLag;
       member.kept.push({ keys, untilGrant, rangeId: range.id });
     }
+    this.#letGoBefore(member, ordinal);
+    this.#returnStranded(member, ordinal, now);
   }
 
   /** The member committed a record that was granted as its `ordinal`th: it came back for more. */
   #letGoBefore(member: Member, ordinal: number): void {
-    while (member.kept.length > 0 && member.kept[0]!.untilGrant <= ordinal) {
-      const { keys, rangeId } = member.kept.shift()!;
+    const { kept } = member;
+    if (kept.length === 0) return;
+    member.kept = kept.filter(({ untilGrant }) => untilGrant > ordinal);
+    for (const { untilGrant, keys, rangeId } of kept) {
+      if (untilGrant > ordinal) continue;
       for (const key of keys) this.board.letGo(key);
       const range = this.#ranges[rangeId];
       if (range !== undefined) this.#dropIfDone(range);
@@ -456,7 +462,7 @@ export class Dispatcher {
       this.failures.forget(ref);
       this.board.delete(ref);
     }
-    range.proven = Math.max(range.proven, end);
+    if (from <= range.proven) range.proven = end;
     if (from <= range.finished) range.finished = end;
     range.trim();
     this.failures.onProgress(member);
@@ -465,26 +471,26 @@ export class Dispatcher {
   /** When `tick` has something to do, monotonic; Infinity if it has nothing to wait for. */
   nextDueMs(): number {
     let dueMs = this.deadlines.nextMs();
-    for (const member of this.members.values()) {
-      if (member.inHand > 0) dueMs = Math.min(dueMs, this.#dueMs(member));
-    }
+    for (const member of this.members.values()) dueMs = Math.min(dueMs, this.#dueMs(member));
     return dueMs;
   }
 
   #dueMs(member: Member): number {
-    const leaseEndMs = member.leaseStartMs + member.leaseMs;
-    return this.#isStranded(member)
-      ? Math.min(leaseEndMs, member.leaseStartMs + member.sessionMs)
-      : leaseEndMs;
+    const { leaseStartMs, leaseMs, sessionMs, inHand } = member;
+    const leaseEndMs = inHand === 0 ? Number.POSITIVE_INFINITY : leaseStartMs + leaseMs;
+    return this.#isStranded(member) ? Math.min(leaseEndMs, leaseStartMs + sessionMs) : leaseEndMs;
   }
 
-  /** Whether all that it has in hand is of former ranges. */
+  /** Whether it keeps something of former ranges, and has nothing else in hand. */
   #isStranded(member: Member): boolean {
-    if (member.traits.rejoinsBetweenHandlers) return false;
+    if (member.inHand === 0 && member.kept.length === 0) return false;
+    let isKeeping = false;
     for (const range of member.ranges) {
-      if (range.isPresent && range.proven < range.end) return false;
+      if (range.isPresent) {
+        if (range.countIn(range.proven, range.end) > 0) return false;
+      } else isKeeping = true;
     }
-    return true;
+    return isKeeping;
   }
 
   /** Lets what is due happen; answers members whose lease has ended: they are to be expelled. */
@@ -492,11 +498,24 @@ export class Dispatcher {
     this.deadlines.expire(now, timersPerTickMax);
     const expired: Member[] = [];
     for (const member of this.members.values()) {
-      if (member.inHand === 0 || this.#dueMs(member) > now.monotonicMs) continue;
-      if (member.leaseStartMs + member.leaseMs <= now.monotonicMs) expired.push(member);
-      else this.#returnStranded(member, Number.POSITIVE_INFINITY, now);
+      if (this.#dueMs(member) > now.monotonicMs) continue;
+      const { inHand, leaseStartMs, leaseMs } = member;
+      if (inHand > 0 && leaseStartMs + leaseMs <= now.monotonicMs) expired.push(member);
+      else this.#endStranded(member, now);
     }
     return expired;
+  }
+
+  /** It waited for a session timeout, with nothing else in hand: what it had of them is dropped. */
+  #endStranded(member: Member, now: Now): void {
+    this.#returnStranded(member, Number.POSITIVE_INFINITY, now);
+    const former = member.kept.filter(({ rangeId }) => !this.#ranges[rangeId]!.isPresent);
+    member.kept = member.kept.filter((kept) => !former.includes(kept));
+    for (const { keys, rangeId } of former) {
+      for (const key of keys) this.board.letGo(key);
+      const range = this.#ranges[rangeId];
+      if (range !== undefined) this.#dropIfDone(range);
+    }
   }
 }
 

@@ -7,6 +7,7 @@ import { KeyPause } from './key-table.ts';
 import type { LaneRange } from './lane-range.ts';
 import type { Member } from './member.ts';
 import { none, RecordState } from './record-store.ts';
+import type { Waiter } from './waiters.ts';
 
 export interface FailureSettings {
   /** `delivery.attempts.max`; 0: no limit. */
@@ -178,8 +179,12 @@ export class Failures {
       return true;
     }
     this.#pause(ref, KeyPause.retry);
+    if (this.#retries.has(ref)) return true;
     const timer = new Timer(() => {
       this.#retries.delete(ref);
+      const isFirst = key < 0 || keys.nextPending[key] === ref;
+      // Else it is held back again when its turn comes.
+      if (!isFirst) return;
       if (key >= 0) keys.pause[key] = KeyPause.suspect;
       this.#suspects.push(ref);
     });
@@ -196,16 +201,20 @@ export class Failures {
   }
 
   /**
-   * A suspect for this member: its record and limit; 'wait' if the member is kept free for one and
-   * has too much in hand yet; undefined if it may get anything.
+   * A suspect for a fetch that was granted so many records already: its record and limit; 'wait' if
+   * its member is kept free for one and has too much in hand yet; undefined if it may get anything.
    */
-  takeFor(member: Member): { readonly ref: number; readonly limit: number } | 'wait' | undefined {
-    const first = this.#firstSuspect();
+  takeFor(
+    waiter: Waiter,
+    granted: number,
+  ): { readonly ref: number; readonly limit: number } | 'wait' | undefined {
+    const { member } = waiter;
+    const first = this.#firstSuspect(waiter);
     if (first === none) {
-      this.#reserved = undefined;
+      if (this.#suspects.length === 0) this.#reserved = undefined;
       return undefined;
     }
-    if (this.canTake(member)) {
+    if (this.canTake(waiter, granted)) {
       this.#suspects.splice(this.#suspects.indexOf(first), 1);
       this.#reserved = undefined;
       return { ref: first, limit: this.#trials.get(first)!.limit };
@@ -215,12 +224,13 @@ export class Failures {
     return this.#reserved === member ? 'wait' : undefined;
   }
 
-  /** Whether the member may take the first suspect now. */
-  canTake(member: Member): boolean {
-    const first = this.#firstSuspect();
+  /** Whether the fetch may take a suspect now. */
+  canTake(waiter: Waiter, granted = 0): boolean {
+    const { member } = waiter;
+    const first = this.#firstSuspect(waiter);
     if (first === none || this.#isCrowded(member)) return false;
     const { limit } = this.#trials.get(first)!;
-    return member.inHand + 1 <= Math.min(limit, member.suspectLimit);
+    return member.inHand + granted + 1 <= Math.min(limit, member.suspectLimit);
   }
 
   #isCrowded(member: Member): boolean {
@@ -238,8 +248,8 @@ export class Failures {
     return true;
   }
 
-  /** The first one whose key nobody holds; drops those that are gone. */
-  #firstSuspect(): number {
+  /** The first one whose key nobody else holds; drops those that are gone. */
+  #firstSuspect({ ranges }: Waiter): number {
     const { store, keys } = this.#dispatcher.board;
     for (let i = 0; i < this.#suspects.length; ) {
       const ref = this.#suspects[i]!;
@@ -248,13 +258,14 @@ export class Failures {
       const isThere =
         this.#trials.has(ref) &&
         (key >= 0
-          ? state === RecordState.pending && keys.pause[key] === KeyPause.suspect
+          ? keys.nextPending[key] === ref && keys.pause[key] === KeyPause.suspect
           : state === RecordState.parked);
       if (!isThere) {
         this.#suspects.splice(i, 1);
         continue;
       }
-      if (key < 0 || keys.holder[key] === none) return ref;
+      const holder = key < 0 ? none : keys.holder[key]!;
+      if (holder === none || ranges.some(({ id }) => id === holder)) return ref;
       i++;
     }
     return none;
@@ -272,6 +283,11 @@ export class Failures {
     }
   }
 
+  /** Whether it gets nothing but a suspect, once it has few enough in hand. */
+  isReserved(member: Member): boolean {
+    return this.#reserved === member;
+  }
+
   onMemberGone(member: Member): void {
     if (this.#reserved === member) this.#reserved = undefined;
   }
@@ -283,10 +299,8 @@ export class Failures {
     const isThere = this.#trials.has(ref) && store.offset(ref) === offset;
     assert(isThere && !ledger.finished(partition).has(offset), 'a dead letter is a waiting record');
     this.#dispatcher.plan({ kind: 'skipped', partition, from: offset, to: offset + 1 });
-    const key = store.key[ref]!;
     this.forget(ref);
     board.delete(ref);
-    if (key >= 0) board.resume(key);
   }
 }
 

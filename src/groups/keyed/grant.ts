@@ -28,9 +28,13 @@ interface Draft {
  */
 export function grantRecords(dispatcher: Dispatcher, waiter: Waiter, now: Now): Granted[] {
   const filler = new Filler(dispatcher, waiter);
-  const suspect = dispatcher.failures.takeFor(waiter.member);
-  if (suspect === 'wait') return [];
-  if (suspect !== undefined) filler.grantSuspect(suspect.ref, suspect.limit);
+  const { failures } = dispatcher;
+  while (filler.hasBytes) {
+    const suspect = failures.takeFor(waiter, filler.granted);
+    if (suspect === 'wait') return filler.finish(now);
+    if (suspect === undefined) break;
+    filler.grantSuspect(suspect.ref, suspect.limit);
+  }
   filler.fill(dispatcher.room(waiter.member), now);
   return filler.finish(now);
 }
@@ -40,7 +44,7 @@ class Filler {
   readonly #waiter: Waiter;
   readonly #drafts: Draft[];
   #bytesLeft: number;
-  #granted = 0;
+  granted = 0;
   #turn = 0;
 
   constructor(dispatcher: Dispatcher, waiter: Waiter) {
@@ -55,18 +59,21 @@ class Filler {
     const key = board.store.key[ref]!;
     if (key >= 0) board.resume(key);
     else board.unpark(ref);
-    const draft = this.#drafts[0]!;
+    const holder = key < 0 ? none : board.keys.holder[key]!;
+    const draft = this.#drafts.find(({ range }) => range.id === holder) ?? this.#drafts[0]!;
     const { range } = draft;
     const { suspects } = range.member;
     suspects.push({ range, n: range.end, limit });
     this.#take(draft, ref);
+    this.#noteContinuations(range, range.end - 1);
     range.member.suspectLimit = Math.min(range.member.suspectLimit, limit);
   }
 
   fill(room: number, now: Now): void {
-    let left = room;
+    // The room is that of before this fetch.
+    let left = room - this.granted;
     const share = Math.ceil(room / this.#drafts.length);
-    while (left > 0 && this.#hasBytes) {
+    while (left > 0 && this.hasBytes) {
       const [ref, draft] = this.#next();
       if (ref === none || draft === undefined) break;
       const most = room >= spreadRecordsMax ? left : Math.min(left, share);
@@ -77,8 +84,8 @@ class Filler {
     if (left <= 0) this.#waiter.member.wasFull = true;
   }
 
-  get #hasBytes(): boolean {
-    return this.#bytesLeft > 0 || this.#granted === 0;
+  get hasBytes(): boolean {
+    return this.#bytesLeft > 0 || this.granted === 0;
   }
 
   /** The oldest record that may be granted, and in which lane. */
@@ -117,7 +124,7 @@ class Filler {
     const batch = store.batchOf[start]!;
     const end = store.first[batch]! + store.count[batch]!;
     const mayTry = !failures.isEmpty;
-    const [from, grantedBefore] = [range.end, this.#granted];
+    const [from, grantedBefore] = [range.end, this.granted];
     let count = 0;
     for (let ref = start; ref < end; ref++) {
       if (!board.canGrant(ref, range.id)) continue;
@@ -125,7 +132,7 @@ class Filler {
       if (count === most) break;
       const bytes = store.recordBytes(ref);
       const isFull = bytes > this.#bytesLeft || draft.bytes + bytes > this.#waiter.laneBytesMax;
-      if (isFull && this.#granted > 0) {
+      if (isFull && this.granted > 0) {
         // The lane is full even if a smaller record would fit, or it would never end.
         draft.bytes = this.#waiter.laneBytesMax;
         if (bytes > this.#bytesLeft) this.#bytesLeft = 0;
@@ -135,17 +142,17 @@ class Filler {
       count++;
     }
     this.#noteContinuations(range, from);
-    return this.#granted - grantedBefore;
+    return this.granted - grantedBefore;
   }
 
   #take(draft: Draft, ref: number): void {
     const { board } = this.#dispatcher;
     const { store } = board;
     const { range, runs } = draft;
-    if (runs.length === 0) range.beginAnswer(range.member.grants + this.#granted);
+    if (runs.length === 0) range.beginAnswer(range.member.grants + this.granted);
     board.grant(ref, range.id, range.member.number);
     range.push(ref);
-    this.#granted++;
+    this.granted++;
     const bytes = store.recordBytes(ref);
     draft.bytes += bytes;
     this.#bytesLeft -= bytes;
@@ -173,13 +180,13 @@ class Filler {
   }
 
   finish(now: Now): Granted[] {
-    if (this.#granted === 0) return [];
+    if (this.granted === 0) return [];
     const { member } = this.#waiter;
     if (member.inHand === 0) member.leaseStartMs = now.monotonicMs;
-    member.inHand += this.#granted;
-    member.unfinished += this.#granted;
-    member.grants += this.#granted;
-    member.lastAnswerRecords = this.#granted;
+    member.inHand += this.granted;
+    member.unfinished += this.granted;
+    member.grants += this.granted;
+    member.lastAnswerRecords = this.granted;
     member.answers++;
     member.sentMs = now.monotonicMs;
     const granted: Granted[] = [];

@@ -73,7 +73,7 @@ export class Waiters {
   #waiterForSuspect(passed: ReadonlySet<Waiter>): Waiter | undefined {
     if (this.#dispatcher.failures.isEmpty) return undefined;
     for (const waiter of this.#waiters) {
-      if (!passed.has(waiter) && this.#dispatcher.failures.canTake(waiter.member)) return waiter;
+      if (!passed.has(waiter) && this.#dispatcher.failures.canTake(waiter)) return waiter;
     }
     return undefined;
   }

@@ -9,6 +9,8 @@ const aimMsMax = 100;
 /** For clients of which nothing is known but their commits. */
 const firstCommitWindow = 256;
 const commitGrowth = 16;
+/** What a member finishes between two commits has to fit, and a little to go on with. */
+const commitSlack = 1.25;
 const windowMax = 1_000_000;
 
 /** What is there to be shared out when a window is asked for. */
@@ -55,11 +57,14 @@ export class Window {
   }
 
   /** For clients that prove nothing: `left` of what was granted is not committed yet. */
-  onCommit(finished: number, left: number, wasFull: boolean): void {
+  onCommit(finished: number, left: number, wasFull: boolean, demand: Demand): void {
     if (wasFull && left === 0) {
-      this.#commitWindow = Math.min(this.#commitWindow * commitGrowth, windowMax);
+      // As much as there is for it: what is granted beyond that queues up while others idle.
+      const share = Math.ceil(demand.readyRecords / Math.max(demand.members, 1));
+      const aim = Math.max(this.#commitWindow, share) * 2;
+      this.#commitWindow = Math.min(this.#commitWindow * commitGrowth, aim, windowMax);
     } else if (finished > 0) {
-      this.#commitWindow = Math.max(firstCommitWindow, finished * 2);
+      this.#commitWindow = Math.max(firstCommitWindow, Math.ceil(finished * commitSlack));
     }
   }
 }

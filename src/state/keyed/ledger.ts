@@ -110,6 +110,8 @@ export class Ledger {
         this.#return(effect.lane, effect.from, effect.to);
         return;
       case 'skipped':
+        // A dead letter is something that the group did.
+        if (this.trials.has(trialKey(effect.partition, effect.from))) this.hasFinished = true;
         this.finished(effect.partition).addRange(effect.from, effect.to);
         this.#forgetTrials(effect.partition, effect.from, effect.to - effect.from);
         return;
