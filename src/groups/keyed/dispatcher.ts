@@ -4,6 +4,7 @@ import type { Ledger, LedgerRange } from '../../state/keyed/ledger.ts';
 import { Deadlines, type Now } from '../deadlines.ts';
 import { Board, type EarlierGrant } from './board.ts';
 import { type ClientTraits, Proof } from './client-traits.ts';
+import { DeliveryCounters } from './counters.ts';
 import { EarlierGrants } from './earlier-grants.ts';
 import { type FailureSettings, Failures, type RangePart } from './failures.ts';
 import { type Granted, grantRecords } from './grant.ts';
@@ -51,6 +52,7 @@ export class Dispatcher {
   readonly failures: Failures;
   readonly deadlines = new Deadlines();
   readonly waiters: Waiters;
+  readonly counters: DeliveryCounters;
   /** Records behind those that are loaded: they count as ready when windows are measured. */
   backlog = 0;
   readonly #ranges: (LaneRange | undefined)[] = [];
@@ -58,8 +60,13 @@ export class Dispatcher {
   #nextMember = 0;
   #effects: KeyedEffect[] = [];
 
-  constructor(ledger: Ledger, settings: DispatcherSettings) {
+  constructor(
+    ledger: Ledger,
+    settings: DispatcherSettings,
+    counters: DeliveryCounters = new DeliveryCounters(),
+  ) {
     this.ledger = ledger;
+    this.counters = counters;
     this.settings = settings;
     this.board = new Board({
       onContinuation: (rangeId, ref) => this.#ranges[rangeId]?.continuations.insert(ref),
@@ -284,6 +291,11 @@ export class Dispatcher {
     return { readyRecords: this.readyRecords, members: this.members.size };
   }
 
+  /** How many records the member may have in hand. */
+  windowSize(member: Member): number {
+    return member.window.size(this.#demand);
+  }
+
   /** How many more records the member may have in hand. */
   room(member: Member): number {
     const { traits } = member;
@@ -291,7 +303,7 @@ export class Dispatcher {
     const queued =
       traits.fetchesInBackground && traits.proof !== Proof.nothing ? member.lastAnswerRecords : 0;
     return Math.min(
-      member.window.size(this.#demand) - Math.max(member.inHand - queued, 0),
+      this.windowSize(member) - Math.max(member.inHand - queued, 0),
       this.settings.unfinishedMax - member.unfinished,
       member.suspectLimit - member.inHand,
     );
@@ -334,6 +346,12 @@ export class Dispatcher {
     this.failures.settle(now);
   }
 
+  /** The member's speed is what it handled since its last answer left. */
+  #noteHandled(member: Member, count: number, now: Now): void {
+    member.handled += count;
+    member.window.onHandled(member.handled, now.monotonicMs - member.sentMs);
+  }
+
   /** A fetch at the ends of these ranges was answered with nothing for them. */
   sawEmpty(ranges: readonly LaneRange[]): void {
     for (const range of ranges) range.sawEmpty = true;
@@ -347,7 +365,7 @@ export class Dispatcher {
     if (count > 0) {
       member.inHand -= count;
       member.leaseStartMs = now.monotonicMs;
-      member.window.onHandled(count, now.monotonicMs - member.sentMs);
+      this.#noteHandled(member, count, now);
       if (range.lastAnswerNumber === member.answers) {
         member.lastAnswerRecords = range.countIn(to, range.end);
       }
@@ -379,7 +397,9 @@ export class Dispatcher {
       member.wasFull = false;
       this.failures.onProgress(member);
     }
-    return { isBeyond: to > end && ranges.length > 0 };
+    const isBeyond = to > end && ranges.length > 0;
+    if (isBeyond) this.counters.commitsBeyond++;
+    return { isBeyond };
   }
 
   /** Finishes the grants of `[from, to)`; `keeps` holds back their keys (see `KeptKeys`). */
@@ -399,9 +419,13 @@ export class Dispatcher {
       range.set(n, none);
     }
     this.plan({ kind: 'finished', lane: range.lane, from: Math.max(from, range.start), to });
+    this.counters.finished += count;
     member.unfinished -= count;
     member.inHand -= unproven;
-    if (unproven > 0) member.leaseStartMs = now.monotonicMs;
+    if (unproven > 0) {
+      member.leaseStartMs = now.monotonicMs;
+      this.#noteHandled(member, unproven, now);
+    }
     range.proven = Math.max(range.proven, to);
     range.finished = Math.max(range.finished, to);
     range.trim();
@@ -442,14 +466,18 @@ export class Dispatcher {
     }
   }
 
-  /** Gives back what the range has from lane number `from` on; nobody is charged here. */
-  returnFrom(range: LaneRange, from: number, now: Now): void {
+  /**
+   * Gives back what the range has from lane number `from` on; nobody is charged here. `wasSent`:
+   * somebody may have seen it.
+   */
+  returnFrom(range: LaneRange, from: number, now: Now, wasSent = true): void {
     const count = range.countIn(from, range.end);
     if (count === 0) return;
     const { member, lane, end } = range;
     member.unfinished -= count;
     member.inHand -= range.countIn(Math.max(from, range.proven), end);
     if (member.inHand === 0) member.leaseStartMs = now.monotonicMs;
+    this.counters.returned += count;
     this.plan({ kind: 'returned', lane, from, to: end });
     const { store } = this.board;
     for (let n = Math.max(from, range.finished); n < end; n++) {
@@ -457,6 +485,7 @@ export class Dispatcher {
       if (ref === none) continue;
       range.set(n, none);
       this.board.giveBack(ref);
+      if (wasSent) store.wasSent[ref] = 1;
       const finished = this.ledger.finished(store.partition[store.batchOf[ref]!]!);
       if (!finished.has(store.offset(ref))) continue;
       this.failures.forget(ref);

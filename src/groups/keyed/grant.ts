@@ -146,13 +146,14 @@ class Filler {
   }
 
   #take(draft: Draft, ref: number): void {
-    const { board } = this.#dispatcher;
+    const { board, counters } = this.#dispatcher;
     const { store } = board;
     const { range, runs } = draft;
     if (runs.length === 0) range.beginAnswer(range.member.grants + this.granted);
     board.grant(ref, range.id, range.member.number);
     range.push(ref);
     this.granted++;
+    counters.redelivered += store.wasSent[ref]!;
     const bytes = store.recordBytes(ref);
     draft.bytes += bytes;
     this.#bytesLeft -= bytes;
@@ -186,9 +187,11 @@ class Filler {
     member.inHand += this.granted;
     member.unfinished += this.granted;
     member.grants += this.granted;
+    this.#dispatcher.counters.granted += this.granted;
     member.lastAnswerRecords = this.granted;
     member.answers++;
     member.sentMs = now.monotonicMs;
+    member.handled = 0;
     const granted: Granted[] = [];
     for (const { range, from, runs } of this.#drafts) {
       if (runs.length === 0) continue;

@@ -42,6 +42,8 @@ export class Member {
   answers = 0;
   /** When the last answer with records left, monotonic. */
   sentMs = 0;
+  /** Records proven or finished since then. */
+  handled = 0;
   /** Unproven ones of the last answer with records. */
   lastAnswerRecords = 0;
   /** Its window was used up since its last commit. */
