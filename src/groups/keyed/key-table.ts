@@ -45,6 +45,11 @@ export class KeyTable {
     return this.#ids.size;
   }
 
+  /** Above all numbers of keys that are in use. */
+  get end(): number {
+    return this.#used;
+  }
+
   name(key: number): string {
     return this.#names[key]!;
   }

@@ -49,6 +49,8 @@ export class RecordStore {
   /** Where it ends in its opened batch; a record begins where the one before it ends. */
   end = new Uint32Array(initialRecords);
   batchOf = new Int32Array(initialRecords);
+  /** 1 where it came back from a member that had been sent it. */
+  wasSent = new Uint8Array(initialRecords);
 
   partition = new Int32Array(initialBatches);
   baseOffset = new Float64Array(initialBatches);
@@ -78,7 +80,7 @@ export class RecordStore {
 
   /** What the columns take. */
   get bytesUsed(): number {
-    return this.state.length * 17 + this.partition.length * 36;
+    return this.state.length * 18 + this.partition.length * 36;
   }
 
   /** All records are `gone` at first. */
@@ -97,6 +99,7 @@ export class RecordStore {
     for (let i = 0; i < count; i++) {
       this.state[first + i] = RecordState.gone;
       this.next[first + i] = none;
+      this.wasSent[first + i] = 0;
       this.batchOf[first + i] = id;
       this.end[first + i] = batch.ends[i] ?? 0;
     }
@@ -163,6 +166,7 @@ export class RecordStore {
     this.next = grown(this.next, new Int32Array(length));
     this.end = grown(this.end, new Uint32Array(length));
     this.batchOf = grown(this.batchOf, new Int32Array(length));
+    this.wasSent = grown(this.wasSent, new Uint8Array(length));
   }
 
   #growBatches(): void {

@@ -32,6 +32,16 @@ export class GrantRuns {
     return this.length === 0 ? Number.POSITIVE_INFINITY : this.#n[this.#head]!;
   }
 
+  /** The first grant from a lane number on. */
+  firstFrom(from: number): GrantRun | undefined {
+    const i = this.#firstAt(from);
+    if (i >= this.#n.length) return undefined;
+    const n = Math.max(this.#n[i]!, from);
+    const skipped = n - this.#n[i]!;
+    const count = this.#count[i]! - skipped;
+    return { n, count, partition: this.#partition[i]!, offset: this.#offset[i]! + skipped };
+  }
+
   /** Behind all that there are. */
   push(n: number, count: number, partition: number, offset: number): void {
     if (count === 0) return;
