@@ -1,0 +1,21 @@
+/** A key as people and programs can read it. */
+export interface ShownKey {
+  /** Undefined where the record has no key, or is not loaded. */
+  readonly key?: string;
+  /** Its bytes, where they are no text. */
+  readonly keyHex?: string;
+}
+
+const keyPrefix = 'k';
+const decoder = new TextDecoder('utf-8', { fatal: true });
+
+/** `name` is the key as dispatchers have it (see ordering-keys.ts). */
+export function shownKey(name: string | undefined): ShownKey {
+  if (name === undefined || !name.startsWith(keyPrefix)) return {};
+  const bytes = Buffer.from(name.slice(keyPrefix.length), 'latin1');
+  try {
+    return { key: decoder.decode(bytes) };
+  } catch {
+    return { keyHex: bytes.toString('hex') };
+  }
+}
