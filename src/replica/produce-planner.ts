@@ -224,6 +224,18 @@ export class ProducePlanner {
     return { outcome: accepted(baseOffset, stored.logAppendTime), batch, restsOnPending: false };
   }
 
+  /**
+   * Gives a batch of the broker's own, which no producer sent, its place behind all that is planned.
+   * The caller proposes it in the same turn, in whatever entry it belongs to. In a LogAppendTime
+   * batch the highest time is the present one already.
+   */
+  placeOwn(partition: number, batch: Buffer, count: number): void {
+    const baseOffset = this.#end(partition);
+    writeBaseOffset(batch, 0, baseOffset);
+    writeLeaderEpoch(batch, 0, this.#replica.leaderEpoch);
+    this.#ends[partition] = baseOffset + count;
+  }
+
   #end(partition: number): number {
     if (partition >= this.#ends.length) {
       const grown = new Float64Array(Math.max(partition + 1, this.#ends.length * 2));

@@ -1,7 +1,12 @@
 import type { DeliverySettings } from '../../config/delivery-settings.ts';
 import { ByteReader, ByteWriter } from '../../core/bytes.ts';
 import type { Now } from '../../groups/deadlines.ts';
-import { Dispatcher, type NewMember } from '../../groups/keyed/dispatcher.ts';
+import type { DeliveryCounters } from '../../groups/keyed/counters.ts';
+import {
+  Dispatcher,
+  type DispatcherSettings,
+  type NewMember,
+} from '../../groups/keyed/dispatcher.ts';
 import type { Granted } from '../../groups/keyed/grant.ts';
 import type { LaneRange } from '../../groups/keyed/lane-range.ts';
 import type { Waiter } from '../../groups/keyed/waiters.ts';
@@ -11,6 +16,7 @@ import { encodeKeyedChange, type KeyedEffect } from '../../state/keyed/effects.t
 import { Ledger } from '../../state/keyed/ledger.ts';
 import type { Topic } from '../../state/topics.ts';
 import type { Broker } from '../broker.ts';
+import { DeadLetters, type OwnBatches } from './dead-letters.ts';
 import { Feed } from './feed.ts';
 
 /** A fetch that waits: it is answered with what it was granted, or told that there is nothing. */
@@ -26,31 +32,30 @@ export interface LaneWaiter extends Waiter {
 export class Delivery {
   readonly groupId: string;
   readonly topic: Topic;
-  readonly settings: DeliverySettings;
+  settings: DeliverySettings;
   readonly dispatcher: Dispatcher;
   readonly #broker: Broker;
   readonly #feed: Feed;
+  readonly #deadLetters: DeadLetters;
   readonly #parked = new Map<number, LaneWaiter>();
   #unflushed: KeyedEffect[] = [];
   #serveIsDue = false;
   #isStopped = false;
 
   /** `planned` is the ledger with all that is planned: the delivery owns it. */
-  constructor(broker: Broker, topic: Topic, settings: DeliverySettings, planned: Ledger) {
+  constructor(
+    broker: Broker,
+    topic: Topic,
+    settings: DeliverySettings,
+    planned: Ledger,
+    counters: DeliveryCounters,
+  ) {
     this.#broker = broker;
     this.groupId = planned.groupId;
     this.topic = topic;
     this.settings = settings;
-    this.dispatcher = new Dispatcher(planned, {
-      finishesProven: settings.ack === 'poll',
-      window: settings.window,
-      unfinishedMax: settings.unfinishedMax,
-      neverRejects: settings.refetch === 'repeat',
-      attemptsMax: settings.attemptsMax,
-      retryBackoffMs: settings.retryBackoffMs,
-      retryBackoffMsMax: settings.retryBackoffMaxMs,
-      halts: settings.deadLetterPolicy === 'halt',
-    });
+    this.dispatcher = new Dispatcher(planned, dispatcherSettings(settings), counters);
+    this.#deadLetters = new DeadLetters(broker, this);
     const { dispatcher } = this;
     const rules = {
       orderingKey: settings.orderingKey,
@@ -81,6 +86,23 @@ export class Delivery {
     this.pull();
   }
 
+  /**
+   * A configuration changed. What records are ordered by, and the windows of members that are there,
+   * stay as they were when the delivery, or the member, came.
+   */
+  changeSettings(settings: DeliverySettings): void {
+    if (settings === this.settings) return;
+    this.settings = settings;
+    this.dispatcher.settings = dispatcherSettings(settings);
+    this.dispatcher.failures.reconsiderHalted(this.#broker.keyed.now());
+    this.serve();
+  }
+
+  /** Records that are not loaded, finished ones between them included. */
+  get backlog(): number {
+    return this.#feed.backlog;
+  }
+
   /** Without members nothing is loaded. */
   get isAwake(): boolean {
     return !this.#isStopped && this.dispatcher.members.size > 0;
@@ -89,6 +111,7 @@ export class Delivery {
   stop(): void {
     this.#isStopped = true;
     this.#feed.stop();
+    this.#deadLetters.stop();
     for (const waiter of this.dispatcher.waiters.all()) (waiter as LaneWaiter).finishNow();
   }
 
@@ -127,8 +150,12 @@ export class Delivery {
     this.dispatcher.closeLane(lane);
   }
 
-  /** Puts what was planned since the last time on its way; `done` tells whether it is durable. */
-  flush(done?: (isDurable: boolean) => void): void {
+  /**
+   * Puts what was planned since the last time on its way, with batches that belong to it; `done`
+   * tells whether it is durable.
+   */
+  flush(done?: (isDurable: boolean) => void, own?: OwnBatches): void {
+    this.#deadLetters.take();
     const effects = [...this.#unflushed.splice(0), ...this.dispatcher.takeEffects()];
     if (effects.length === 0) {
       if (done !== undefined) {
@@ -142,7 +169,7 @@ export class Delivery {
       effects,
       appendedMs: this.#broker.clock.wallMs(),
     };
-    const command = { type: EntryType.keyed, meta: encodeKeyedChange(change) };
+    const command = { type: EntryType.keyed, meta: encodeKeyedChange(change), ...own };
     this.#broker.replica.propose(command, (outcome) => done?.(outcome === 'applied'));
   }
 
@@ -180,6 +207,19 @@ export class Delivery {
   #noteBacklog(): void {
     this.dispatcher.backlog = this.#feed.backlog;
   }
+}
+
+function dispatcherSettings(settings: DeliverySettings): DispatcherSettings {
+  return {
+    finishesProven: settings.ack === 'poll',
+    window: settings.window,
+    unfinishedMax: settings.unfinishedMax,
+    neverRejects: settings.refetch === 'repeat',
+    attemptsMax: settings.attemptsMax,
+    retryBackoffMs: settings.retryBackoffMs,
+    retryBackoffMsMax: settings.retryBackoffMaxMs,
+    halts: settings.deadLetterPolicy === 'halt',
+  };
 }
 
 /** A ledger of its own for the leader to plan on. */

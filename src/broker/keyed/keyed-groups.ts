@@ -4,10 +4,12 @@ import type { ClassicMember } from '../../groups/classic/member.ts';
 import { consumerProtocolType, ownedPartitions } from '../../groups/consumer-protocol.ts';
 import type { Now } from '../../groups/deadlines.ts';
 import { type ClientTraits, traitsOf } from '../../groups/keyed/client-traits.ts';
+import { DeliveryCounters } from '../../groups/keyed/counters.ts';
 import type { NewMember, ReturnCause } from '../../groups/keyed/dispatcher.ts';
 import type { StoredEntry } from '../../log/format.ts';
 import { decodeLogStarts } from '../../state/commands.ts';
 import { EntryType } from '../../state/entry-types.ts';
+import { slotsMax } from '../../state/keyed/keyed-table.ts';
 import { Ledger } from '../../state/keyed/ledger.ts';
 import type { Topic } from '../../state/topics.ts';
 import type { Broker } from '../broker.ts';
@@ -16,8 +18,11 @@ import type { GroupFollower } from '../groups.ts';
 import type { Client } from '../handler.ts';
 import { copyLedger, Delivery } from './delivery.ts';
 import { Handshakes } from './handshakes.ts';
+import { Invariants } from './invariants.ts';
 import { laneOffset } from './lane-numbers.ts';
 import type { Asker } from './lane-offsets.ts';
+import { LeaseWatch } from './lease-watch.ts';
+import { Notices } from './notices.ts';
 
 /** Members with these assignors position themselves: they always get log delivery. */
 const logAssignors: readonly string[] = ['stream', 'streams'];
@@ -32,16 +37,26 @@ export class KeyedGroups implements GroupFollower {
   /** Above the lane numbers of all deliveries that ended, also where that is only planned. */
   #laneBaseMin = 0;
   readonly handshakes = new Handshakes();
-  /** By group, member and topic: whose commits were found to be of the log. */
-  readonly #warned = new Set<string>();
+  readonly invariants: Invariants;
+  readonly notices: Notices;
+  readonly watch: LeaseWatch;
+  /** By topic and group; they outlive the deliveries, which are made anew now and then. */
+  readonly #counters = new Map<string, DeliveryCounters>();
   readonly #touched = new Set<Delivery>();
   /** Groups as the coordinator has them, for their members' facts. */
   readonly #groups = new Map<string, ClassicGroup>();
   #cancelTimer: (() => void) | undefined;
   #isStopped = false;
+  #haveSettingsChanged = false;
 
   constructor(broker: Broker) {
     this.#broker = broker;
+    broker.configs.onChange(() => {
+      this.#haveSettingsChanged = true;
+    });
+    this.invariants = new Invariants(broker.clock, broker.log);
+    this.notices = new Notices(broker.log);
+    this.watch = new LeaseWatch(broker, () => this.all());
     broker.replica.listen({
       onApplied: (entry) => this.#onApplied(entry),
       onGroupApplied: () => this.#serveTouched(),
@@ -60,6 +75,15 @@ export class KeyedGroups implements GroupFollower {
 
   of(groupId: string): Iterable<Delivery> {
     return this.#byGroup.get(groupId)?.values() ?? [];
+  }
+
+  *all(): Iterable<Delivery> {
+    for (const deliveries of this.#byGroup.values()) yield* deliveries.values();
+  }
+
+  /** As the coordinator has it. */
+  group(groupId: string): ClassicGroup | undefined {
+    return this.#groups.get(groupId);
   }
 
   /** For a client that was told its position in the lane and has not fetched there yet. */
@@ -136,24 +160,11 @@ export class KeyedGroups implements GroupFollower {
     return members.length === 1 ? members[0]!.memberId : undefined;
   }
 
-  /** Once for each member: it positions itself, and wants log delivery. */
-  warnOfLogOffsets(groupId: string, memberId: string, topic: string): void {
-    const key = `${memberKey(groupId, memberId)}:${topic}`;
-    if (this.#warned.has(key) || this.#warned.size >= warnedMax) return;
-    this.#warned.add(key);
-    this.#broker.log.warn(
-      { groupId, memberId, topic },
-      'a member of a group in keyed delivery uses offsets of the log: it seems to position ' +
-        'itself, and wants delivery.mode=log',
-    );
-  }
-
   stop(): void {
     this.#isStopped = true;
     this.#cancelTimer?.();
-    for (const deliveries of this.#byGroup.values()) {
-      for (const delivery of deliveries.values()) delivery.stop();
-    }
+    this.watch.stop();
+    for (const delivery of this.all()) delivery.stop();
   }
 
   /** What the coordinator tells of a group; called in the turn in which it happens. */
@@ -183,6 +194,7 @@ export class KeyedGroups implements GroupFollower {
       case 'deleted':
         for (const delivery of [...this.of(groupId)]) this.#drop(delivery);
         this.#groups.delete(groupId);
+        this.notices.forget(groupId);
         return;
       default:
         return;
@@ -198,7 +210,10 @@ export class KeyedGroups implements GroupFollower {
     const topic = this.#broker.topics.byId(ledger.topicId);
     if (topic === undefined) return undefined;
     const settings = this.#broker.deliveryOf(ledger.groupId, topic.name);
-    const delivery = new Delivery(this.#broker, topic, settings, ledger);
+    const key = slotKey(topic.id, ledger.groupId);
+    const counters = this.#counters.get(key) ?? new DeliveryCounters();
+    this.#counters.set(key, counters);
+    const delivery = new Delivery(this.#broker, topic, settings, ledger, counters);
     const deliveries = this.#byGroup.get(ledger.groupId) ?? new Map<string, Delivery>();
     this.#byGroup.set(ledger.groupId, deliveries);
     deliveries.set(topic.id, delivery);
@@ -239,10 +254,13 @@ export class KeyedGroups implements GroupFollower {
     for (const topicName of owners.keys()) {
       if (this.isKeyed(groupId, topicName)) this.#open(groupId, topicName);
     }
+    let laneCount = 0;
     for (const delivery of this.of(groupId)) {
+      laneCount += delivery.topic.partitions.length;
       const lanes = owners.get(delivery.topic.name) ?? new Map<number, string>();
       this.#giveLanes(group, delivery, lanes);
     }
+    if (laneCount > 0) this.notices.onAssigned(group, laneCount);
   }
 
   #giveLanes(group: ClassicGroup, delivery: Delivery, owners: ReadonlyMap<number, string>): void {
@@ -268,7 +286,7 @@ export class KeyedGroups implements GroupFollower {
     if (topic === undefined || this.get(groupId, topic.id) !== undefined) return;
     const slot = this.#freeSlot(topic);
     if (slot === undefined) {
-      this.#broker.log.warn({ groupId, topic: topicName }, 'no slot is left: log delivery');
+      this.notices.onNoSlot(groupId, topicName, slotsMax);
       return;
     }
     const { replica } = this.#broker;
@@ -282,7 +300,7 @@ export class KeyedGroups implements GroupFollower {
 
   /** The lowest slot that neither the state nor a plan has. */
   #freeSlot(topic: Topic): number | undefined {
-    for (let slot = 1; slot <= 511; slot++) {
+    for (let slot = 1; slot <= slotsMax; slot++) {
       const isTaken =
         this.#bySlot.has(slotKey(topic.id, slot)) ||
         this.#broker.replica.state.keyed.bySlot(topic.id, slot) !== undefined;
@@ -376,6 +394,7 @@ export class KeyedGroups implements GroupFollower {
     delivery.stop();
     this.#laneBaseMin = Math.max(this.#laneBaseMin, delivery.dispatcher.ledger.laneEnd);
     this.#bySlot.delete(slotKey(delivery.topic.id, delivery.slot));
+    this.#counters.delete(slotKey(delivery.topic.id, delivery.groupId));
     const deliveries = this.#byGroup.get(delivery.groupId);
     deliveries?.delete(delivery.topic.id);
     if (deliveries?.size === 0) this.#byGroup.delete(delivery.groupId);
@@ -436,9 +455,11 @@ export class KeyedGroups implements GroupFollower {
 
   /** Plans were dropped: what rests on them is void, and all begins again from the state. */
   #startOver(): void {
+    const counters = [...this.#counters];
     for (const deliveries of [...this.#byGroup.values()]) {
       for (const delivery of [...deliveries.values()]) this.#drop(delivery);
     }
+    for (const [key, kept] of counters) this.#counters.set(key, kept);
     for (const groupId of this.#broker.replica.state.keyed.groups()) {
       const group = this.#groups.get(groupId);
       for (const ledger of this.#broker.replica.state.keyed.ofGroup(groupId)) {
@@ -452,11 +473,21 @@ export class KeyedGroups implements GroupFollower {
     if (this.#isStopped) return;
     this.#cancelTimer = this.#broker.clock.after(tickMs, () => {
       const now = this.now();
+      if (this.#haveSettingsChanged) this.#changeSettings();
       for (const deliveries of this.#byGroup.values()) {
         for (const delivery of deliveries.values()) this.#tick(delivery, now);
       }
       this.#tickLater();
     });
+  }
+
+  #changeSettings(): void {
+    this.#haveSettingsChanged = false;
+    for (const [groupId, deliveries] of this.#byGroup) {
+      for (const delivery of deliveries.values()) {
+        delivery.changeSettings(this.#broker.deliveryOf(groupId, delivery.topic.name));
+      }
+    }
   }
 
   #tick(delivery: Delivery, now: Now): void {
@@ -471,7 +502,6 @@ export class KeyedGroups implements GroupFollower {
   }
 }
 
-const warnedMax = 10_000;
 /** Short enough for the shortest backoff to be felt. */
 const tickMs = 50;
 
@@ -494,7 +524,7 @@ function ownersByTopic(
   return owners;
 }
 
-function slotKey(topicId: string, slot: number): string {
+function slotKey(topicId: string, slot: number | string): string {
   return `${topicId}:${slot}`;
 }
 

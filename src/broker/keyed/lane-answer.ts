@@ -1,13 +1,15 @@
 import type { LaneRange } from '../../groups/keyed/lane-range.ts';
-import { none } from '../../groups/keyed/record-store.ts';
+import { none, RecordState } from '../../groups/keyed/record-store.ts';
 import { ReadPlan } from '../../log/log-reader.ts';
 import { ErrorCode } from '../../protocol/error-codes.ts';
 import { encodeResponse } from '../../protocol/frame.ts';
 import { type FetchResponseInput, fetchResponse } from '../../protocol/schema/01-fetch.ts';
 import type { RequestContext } from '../handler.ts';
 import type { Delivery } from './delivery.ts';
+import type { Invariants } from './invariants.ts';
 import { type LaneBatch, laneBatch } from './lane-batches.ts';
 import { laneOffset, slotOf } from './lane-numbers.ts';
+import { shownKey } from './shown-key.ts';
 
 type PartitionResponse = FetchResponseInput['responses'][number]['partitions'][number];
 
@@ -69,7 +71,7 @@ export class LaneAnswer {
     const durable = new Promise<boolean>((resolve) => {
       broker.replica.afterPlanned((outcome) => resolve(outcome === 'applied'));
     });
-    const first = plan(parts, this.#bytesMax);
+    const first = plan(parts, this.#bytesMax, undefined);
     const plans = readPlans(first);
     const reading = broker.reader.read(plans);
     // Both are under way together.
@@ -85,7 +87,7 @@ export class LaneAnswer {
       for (const [j, position] of positions.entries()) bytes.set(position, read.pieces[i]![j]!);
     }
     // Checked once more, in the turn in which the bytes leave.
-    const planned = plan(parts, this.#bytesMax);
+    const planned = plan(parts, this.#bytesMax, broker.keyed.invariants);
     this.#write(planned, this.#records(planned, bytes), read.release);
   }
 
@@ -172,15 +174,19 @@ function afterWritten(
   }
   // Nobody saw it, so nobody is charged.
   if (!isNew || range.end !== to || !range.isPresent) return;
-  delivery.dispatcher.returnFrom(range, from, now);
+  delivery.dispatcher.returnFrom(range, from, now, false);
   delivery.serve();
 }
 
 /** Where the bytes of these grants are, as far as they are granted still and not deleted. */
-function plan(parts: readonly LanePart[], bytesMax: number): PlannedPart[] {
+function plan(
+  parts: readonly LanePart[],
+  bytesMax: number,
+  invariants: Invariants | undefined,
+): PlannedPart[] {
   const planned: PlannedPart[] = [];
   for (const part of parts) {
-    const planner = new PartPlanner(part, bytesMax);
+    const planner = new PartPlanner(part, bytesMax, invariants);
     if (planner.batches.length > 0) {
       planned.push({ ...part, batches: planner.batches, end: planner.end });
     }
@@ -193,10 +199,12 @@ class PartPlanner {
   readonly batches: LaneBatch[] = [];
   end: number;
   readonly #part: LanePart;
+  readonly #invariants: Invariants | undefined;
   #bytesLeft: number;
   #isOver = false;
 
-  constructor(part: LanePart, bytesMax: number) {
+  constructor(part: LanePart, bytesMax: number, invariants: Invariants | undefined) {
+    this.#invariants = invariants;
     this.#part = part;
     this.#bytesLeft = bytesMax;
     this.end = part.from;
@@ -223,6 +231,7 @@ class PartPlanner {
       this.end = n + i + 1;
       // Deleted meanwhile: a gap.
       if (finished.has(offset + i)) continue;
+      this.#check(ref);
       this.#bytesLeft -= store.recordBytes(ref);
       const batch = store.batchOf[ref]!;
       addRecord(this.batches, store.position[batch]!, store.bytes[batch]!, {
@@ -230,6 +239,25 @@ class PartPlanner {
         offset: offset + i,
       });
     }
+  }
+
+  /** One key, one consumer: every record is looked at before it leaves. Three reads, so no sample. */
+  #check(ref: number): void {
+    if (this.#invariants === undefined) return;
+    this.#invariants.checks.holder++;
+    const { range, delivery } = this.#part;
+    const { store, keys } = delivery.dispatcher.board;
+    const key = store.key[ref]!;
+    const isRight =
+      store.state[ref] === RecordState.granted && (key < 0 || keys.holder[key] === range.id);
+    if (isRight) return;
+    this.#invariants.violated('holder', () => ({
+      groupId: delivery.groupId,
+      topic: delivery.topic.name,
+      memberId: range.member.id,
+      lane: range.lane,
+      ...shownKey(key < 0 ? undefined : keys.name(key)),
+    }));
   }
 }
 

@@ -102,7 +102,7 @@ export function commitLane(
     return delivery;
   }
   if (!isLaneOffset(offset)) {
-    broker.keyed.warnOfLogOffsets(groupId, memberId, topic.name);
+    broker.keyed.notices.onLogOffsets(groupId, memberId, topic.name);
     return delivery;
   }
   if (slotOf(offset) !== delivery.slot) return delivery;

@@ -30,6 +30,8 @@ export interface DeadLetter {
   readonly partition: number;
   readonly offset: number;
   readonly trial: Trial;
+  /** Its key stops until somebody decides: it only has to be told of. */
+  readonly isHalted: boolean;
 }
 
 const quartersPerAttempt = 4;
@@ -49,6 +51,7 @@ export class Failures {
   #suspects: number[] = [];
   readonly #retries = new Map<number, Timer>();
   readonly #deadLetters: DeadLetter[] = [];
+  #halted: DeadLetter[] = [];
   /** Records charged just now, which are still to be held back. */
   #charged: number[] = [];
   /** The member that gets nothing else until it may take a suspect. */
@@ -65,6 +68,30 @@ export class Failures {
   /** Records that wait for their backoff. */
   get retryCount(): number {
     return this.#retries.size;
+  }
+
+  /** Loaded records that failed before. */
+  get tried(): Iterable<number> {
+    return this.#trials.keys();
+  }
+
+  /** What a record that failed before waits for, `none` if it is not what its key waits for. */
+  pauseOf(ref: number): KeyPause {
+    const { board, settings } = this.#dispatcher;
+    const { store, keys } = board;
+    const key = store.key[ref]!;
+    if (key >= 0) {
+      return keys.nextPending[key] === ref ? (keys.pause[key] as KeyPause) : KeyPause.none;
+    }
+    if (store.state[ref] !== RecordState.parked) return KeyPause.none;
+    if (this.#retries.has(ref)) return KeyPause.retry;
+    if (!this.#isSpent(this.#trials.get(ref)!)) return KeyPause.suspect;
+    return settings.halts ? KeyPause.halted : KeyPause.deadLetter;
+  }
+
+  #isSpent({ quarters }: Trial): boolean {
+    const { attemptsMax } = this.#dispatcher.settings;
+    return attemptsMax > 0 && quarters >= attemptsMax * quartersPerAttempt;
   }
 
   takeDeadLetters(): DeadLetter[] {
@@ -118,6 +145,7 @@ export class Failures {
     const backoffMs =
       cause === 'left' ? 0 : Math.min(retryBackoffMs * 2 ** (attempts - 1), retryBackoffMsMax);
     const isDead = attemptsMax > 0 && attempts >= attemptsMax;
+    this.#dispatcher.counters.charged++;
     this.#note(ref, {
       quarters,
       limit: 1,
@@ -164,13 +192,13 @@ export class Failures {
     const key = store.key[ref]!;
     if (key >= 0 && keys.nextPending[key] !== ref) return false;
     if (key >= 0 && keys.pause[key] !== KeyPause.none) return true;
-    const { attemptsMax, halts } = settings;
-    if (attemptsMax > 0 && trial.quarters >= attemptsMax * quartersPerAttempt) {
+    const { halts } = settings;
+    if (this.#isSpent(trial)) {
       this.#pause(ref, halts ? KeyPause.halted : KeyPause.deadLetter);
-      if (!halts) {
-        const partition = store.partition[store.batchOf[ref]!]!;
-        this.#deadLetters.push({ ref, partition, offset: store.offset(ref), trial });
-      }
+      const partition = store.partition[store.batchOf[ref]!]!;
+      const letter = { ref, partition, offset: store.offset(ref), trial, isHalted: halts };
+      this.#deadLetters.push(letter);
+      if (halts) this.#halted.push(letter);
       return true;
     }
     if (trial.dueMs <= now.wallMs) {
@@ -292,13 +320,41 @@ export class Failures {
     if (this.#reserved === member) this.#reserved = undefined;
   }
 
+  /** Whether the record still waits for this: it may have been deleted, or its key's turn be over. */
+  isDead({ ref, partition, offset, isHalted }: DeadLetter): boolean {
+    const { store, keys } = this.#dispatcher.board;
+    const isSame =
+      this.#trials.has(ref) &&
+      store.offset(ref) === offset &&
+      store.partition[store.batchOf[ref]!] === partition;
+    if (!isSame) return false;
+    const key = store.key[ref]!;
+    if (key < 0) return store.state[ref] === RecordState.parked;
+    const why = isHalted ? KeyPause.halted : KeyPause.deadLetter;
+    return keys.nextPending[key] === ref && keys.pause[key] === why;
+  }
+
+  /** The settings changed: what is halted may go on in one way or another. */
+  reconsiderHalted(now: Now): void {
+    const { board } = this.#dispatcher;
+    const halted = this.#halted;
+    this.#halted = [];
+    for (const letter of halted) {
+      if (!this.isDead(letter)) continue;
+      const key = board.store.key[letter.ref]!;
+      if (key >= 0) board.resume(key);
+      else board.unpark(letter.ref);
+      this.holdBack(letter.ref, now);
+    }
+  }
+
   /** The record of a dead letter that is planned, or was given up: its key goes on. */
-  bury({ ref, partition, offset }: DeadLetter): void {
-    const { board, ledger } = this.#dispatcher;
-    const { store } = board;
-    const isThere = this.#trials.has(ref) && store.offset(ref) === offset;
-    assert(isThere && !ledger.finished(partition).has(offset), 'a dead letter is a waiting record');
+  bury(letter: DeadLetter): void {
+    const { ref, partition, offset } = letter;
+    const { board } = this.#dispatcher;
+    assert(this.isDead(letter), 'a dead letter is a waiting record');
     this.#dispatcher.plan({ kind: 'skipped', partition, from: offset, to: offset + 1 });
+    this.#dispatcher.counters.deadLetters++;
     this.forget(ref);
     board.delete(ref);
   }

@@ -543,7 +543,7 @@ export class World {
     }
     for (const letter of this.dispatcher.failures.takeDeadLetters()) {
       const record = this.#byPlace.get(`${letter.partition}:${letter.offset}`)!;
-      if (record.isFinished) continue;
+      if (record.isFinished || !this.dispatcher.failures.isDead(letter)) continue;
       this.dispatcher.failures.bury(letter);
       record.isFinished = true;
       this.deadLetters++;
