@@ -18,5 +18,6 @@ func main() {
 		adminChecks(),
 		adminGroupChecks(),
 		versionChecks(),
+		harness.KeyedChecks(keyedClient),
 	))
 }
