@@ -42,6 +42,11 @@ export interface FilePort {
    * disk. Answers how many are done, from the first one on; `read` is for the others.
    */
   readMany?(reads: readonly RangeRead[]): Promise<number>;
+  /**
+   * A file that exists, for writes past the page cache: of whole pages, from memory that begins
+   * with one. Undefined where the platform or the file system has no such thing.
+   */
+  openDirect?(path: string): Promise<JournalFile | undefined>;
   /** Bytes that can still be written where the folder lies. */
   freeBytes(folder: string): Promise<number>;
 }

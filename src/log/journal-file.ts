@@ -59,6 +59,24 @@ export async function createLogFile(
   return file;
 }
 
+/** What the system's page cache and most disks take at a time. */
+export const pageBytes = 4096;
+const padding = Buffer.alloc(pageBytes);
+
+/**
+ * The pieces of a group that ends at `end` of the file, and zeros up to the end of the page, which
+ * is what lies there. Of a page that is not in the cache, as those of a spare file are not, the
+ * system would have to read the rest first.
+ */
+export function padToPage(
+  pieces: readonly Uint8Array[],
+  end: number,
+  fileBytes: number,
+): readonly Uint8Array[] {
+  const bytes = Math.min(-end & (pageBytes - 1), fileBytes - end);
+  return bytes > 0 ? [...pieces, padding.subarray(0, bytes)] : pieces;
+}
+
 /** Where the next file lies until it is put in place. */
 export function nextFilePath(folder: string): string {
   return `${folder}/next.tmp`;

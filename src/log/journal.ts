@@ -16,7 +16,7 @@ import {
 } from './format.ts';
 import { batchCount, type EncodedGroup, encodeGroup } from './group-encoder.ts';
 import { IndexFile, writeIndexFile } from './index-file.ts';
-import { createLogFile, type LogFile, nextFilePath } from './journal-file.ts';
+import { createLogFile, type LogFile, nextFilePath, padToPage } from './journal-file.ts';
 import { JournalSyncs } from './journal-syncs.ts';
 import { RecentBytes } from './recent-bytes.ts';
 import { indexFolder, indexName, indexPath, type RecoveryStart, recover } from './recovery.ts';
@@ -172,8 +172,10 @@ export class Journal {
     const logFile = this.#logFiles.at(-1)!;
     const position = this.#end;
     const marked = this.#syncs.synced;
+    const inFile = position - logFile.header.basePosition;
     try {
-      await logFile.file.write(group.pieces, position - logFile.header.basePosition);
+      const end = inFile + group.bytes;
+      await logFile.file.write(padToPage(group.pieces, end, this.#options.fileBytesMax), inFile);
     } catch (error) {
       const failure = this.#writeFailed(error, logFile);
       if (failure.code === 'DISK_FULL') await this.#takeBack(logFile, position);

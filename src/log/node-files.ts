@@ -21,6 +21,16 @@ export const nodeFiles: FilePort = {
           : constants.O_RDWR | constants.O_CREAT | constants.O_TRUNC;
     return nodeFile(await openDescriptor(path, flags));
   },
+  async openDirect(path) {
+    // Linux alone has it, and there most file systems on disks.
+    if (constants.O_DIRECT === undefined) return undefined;
+    try {
+      return nodeFile(await openDescriptor(path, constants.O_WRONLY | constants.O_DIRECT));
+    } catch (error) {
+      if (isCode(error, 'EINVAL')) return undefined;
+      throw error;
+    }
+  },
   async list(folder) {
     try {
       return (await fsp.readdir(folder)).sort();

@@ -97,9 +97,9 @@ test('what is refused for space takes everything planned behind it along', async
   await node.createTopic();
   assert.equal((await node.produce(batchOf(10, { producerId: 7, baseSequence: 0 }))).baseOffset, 0);
   machine.disk.quotaBytes = machine.disk.usedBytes;
-  const first = node.produceLater(batchOf(3000, { producerId: 7, baseSequence: 1 }));
+  const first = node.produceLater(batchOf(9000, { producerId: 7, baseSequence: 1 }));
   const second = node.produceLater(batchOf(10, { producerId: 7, baseSequence: 2 }));
-  const repeated = node.produceLater(batchOf(3000, { producerId: 7, baseSequence: 1 }));
+  const repeated = node.produceLater(batchOf(9000, { producerId: 7, baseSequence: 1 }));
   await node.clock.settle();
   for (const [outcome] of [first, second, repeated]) {
     assert.equal(outcome?.errorCode, ErrorCode.KAFKA_STORAGE_ERROR);
@@ -109,7 +109,7 @@ test('what is refused for space takes everything planned behind it along', async
   await node.clock.advance(1000);
   await node.clock.settle();
   // The client sends them again, and they take the places that they would have had.
-  const again = await node.produce(batchOf(3000, { producerId: 7, baseSequence: 1 }));
+  const again = await node.produce(batchOf(9000, { producerId: 7, baseSequence: 1 }));
   assert.deepEqual([again.errorCode, again.baseOffset], [ErrorCode.NONE, 1]);
   const behind = await node.produce(batchOf(10, { producerId: 7, baseSequence: 2 }));
   assert.deepEqual([behind.errorCode, behind.baseOffset], [ErrorCode.NONE, 2]);
