@@ -18,6 +18,7 @@ import type { Topic } from '../../state/topics.ts';
 import type { Broker } from '../broker.ts';
 import { DeadLetters, type OwnBatches } from './dead-letters.ts';
 import { Feed } from './feed.ts';
+import type { KeyRules } from './ordering-keys.ts';
 
 /** A fetch that waits: it is answered with what it was granted, or told that there is nothing. */
 export interface LaneWaiter extends Waiter {
@@ -36,6 +37,9 @@ export class Delivery {
   readonly dispatcher: Dispatcher;
   readonly #broker: Broker;
   readonly #feed: Feed;
+  readonly #rules: KeyRules;
+  /** Reads the log once more, for records that were left there. */
+  #spillFeed: Feed | undefined;
   readonly #deadLetters: DeadLetters;
   readonly #parked = new Map<number, LaneWaiter>();
   #unflushed: KeyedEffect[] = [];
@@ -57,17 +61,18 @@ export class Delivery {
     this.dispatcher = new Dispatcher(planned, dispatcherSettings(settings), counters);
     this.#deadLetters = new DeadLetters(broker, this);
     const { dispatcher } = this;
-    const rules = {
+    this.#rules = {
       orderingKey: settings.orderingKey,
       isNullSerial: settings.nullKeyOrder === 'serial',
     };
-    this.#feed = new Feed(broker, topic, rules, {
+    this.#feed = new Feed(broker, topic, this.#rules, {
       startOf: (partition) => dispatcher.ledger.finished(partition).low,
+      endOf: (partition) => broker.replica.state.topics.partitions.end(partition),
       get readyRecords() {
         return dispatcher.board.readyRecords;
       },
       get isFull() {
-        return dispatcher.board.store.bytesUsed > broker.settings['keyed.memory.bytes'];
+        return dispatcher.board.spill.isShort;
       },
       file: (batch) => dispatcher.file(batch, broker.keyed.now()),
       onLogStart: (partition, offset) => dispatcher.deleteBelow(partition, offset),
@@ -111,6 +116,7 @@ export class Delivery {
   stop(): void {
     this.#isStopped = true;
     this.#feed.stop();
+    this.#spillFeed?.stop();
     this.#deadLetters.stop();
     for (const waiter of this.dispatcher.waiters.all()) (waiter as LaneWaiter).finishNow();
   }
@@ -201,7 +207,44 @@ export class Delivery {
   pull(): void {
     if (!this.isAwake) return;
     this.#noteBacklog();
+    const { board } = this.dispatcher;
+    board.spill.isShort = board.bytes > this.#broker.settings['keyed.memory.bytes'];
     this.#feed.pull();
+    this.#readSpilled();
+  }
+
+  /** Records that were left in the log are read again, when their keys are free. */
+  #readSpilled(): void {
+    const { board } = this.dispatcher;
+    if (this.#spillFeed === undefined) {
+      if (!board.spill.isReadingDue) return;
+      board.spill.beginReading();
+      this.#spillFeed = this.#makeSpillFeed();
+    }
+    this.#spillFeed.pull();
+  }
+
+  #makeSpillFeed(): Feed {
+    const { dispatcher } = this;
+    const { board } = dispatcher;
+    const feed: Feed = new Feed(this.#broker, this.topic, this.#rules, {
+      startOf: (partition) => dispatcher.ledger.finished(partition).low,
+      endOf: (partition) => this.#feed.nextOf(partition),
+      get readyRecords() {
+        return board.spill.isReadingWanted ? 0 : Number.POSITIVE_INFINITY;
+      },
+      isFull: false,
+      file: (batch) => dispatcher.fileSpilled(batch, this.#broker.keyed.now()),
+      onLogStart: () => undefined,
+      onFiled: () => {
+        if (feed.isCaughtUp && this.#spillFeed === feed) {
+          board.endSpilled();
+          this.#spillFeed = undefined;
+        }
+        this.serveSoon();
+      },
+    });
+    return feed;
   }
 
   #noteBacklog(): void {

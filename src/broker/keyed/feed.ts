@@ -20,6 +20,8 @@ const recordsPerTurn = 4096;
 export interface FeedTarget {
   /** How far the group is done with a stored partition, whatever is loaded. */
   startOf(partition: number): number;
+  /** Behind the last offset that is to be filed. */
+  endOf(partition: number): number;
   readonly readyRecords: number;
   /** Records that nobody may get at present are loaded beyond the memory that there is for them. */
   readonly isFull: boolean;
@@ -103,7 +105,18 @@ export class Feed {
   }
 
   #end(partition: number): number {
-    return this.#broker.replica.state.topics.partitions.end(partition);
+    return this.#target.endOf(partition);
+  }
+
+  /** The first offset that was not filed, nor read. */
+  nextOf(partition: number): number {
+    const [first] = this.#read.get(partition) ?? [];
+    return first?.baseOffset ?? this.#nextOf(partition);
+  }
+
+  /** Nothing of the log is left to read. */
+  get isCaughtUp(): boolean {
+    return this.#isCaughtUp;
   }
 
   #nextOf(partition: number): number {

@@ -3,6 +3,10 @@ import type { FinishedSet } from '../../state/keyed/finished-set.ts';
 import { KeyPause, KeyTable } from './key-table.ts';
 import { ReadyQueue } from './ready-queue.ts';
 import { type FiledBatch, none, RecordState, RecordStore, unkeyed } from './record-store.ts';
+import { Spill } from './spill.ts';
+
+/** Columns, name and map entry of a short key. */
+const keyBytes = 150;
 
 /** Whom a record that is filed was granted to before a restart. */
 export interface EarlierGrant {
@@ -28,6 +32,7 @@ export class Board {
   readonly keys = new KeyTable();
   /** The first waiting record of each key that is free, and waiting records without a key. */
   readonly ready: ReadyQueue;
+  readonly spill = new Spill(this.keys);
   /** Waiting records that anybody might get, now or after others of their key. */
   readyRecords = 0;
   readonly #listener: BoardListener;
@@ -40,6 +45,11 @@ export class Board {
   constructor(listener: BoardListener) {
     this.#listener = listener;
     this.ready = new ReadyQueue(this.store, (ref) => this.#isFree(ref));
+  }
+
+  /** What the loaded records take, about. */
+  get bytes(): number {
+    return this.store.records * 17 + this.store.batches * 36 + this.keys.size * keyBytes;
   }
 
   continuationsOf(rangeId: number): ReadyQueue {
@@ -72,13 +82,57 @@ export class Board {
       const name = batch.keys[i];
       const offset = batch.baseOffset + i;
       if (name === undefined || finished.has(offset)) continue;
-      store.live[id]!++;
       const grant = earlierGrant(offset);
-      if (name === null) this.#fileUnkeyed(first + i, grant);
-      else this.#fileKeyed(first + i, name, grant);
+      if (name === null) {
+        store.live[id]!++;
+        this.#fileUnkeyed(first + i, grant);
+        continue;
+      }
+      const key = this.keys.take(name);
+      if (grant === undefined && this.#leavesInLog(key, batch.position, i)) continue;
+      store.live[id]!++;
+      this.#fileKeyed(first + i, key, true, grant);
     }
-    if (store.live[id]! > 0) return id;
-    store.free(id);
+    return this.#keepIfAlive(id);
+  }
+
+  #leavesInLog(key: number, position: number, index: number): boolean {
+    const { holder, pause } = this.keys;
+    const isHeld = holder[key] !== none || pause[key] !== KeyPause.none;
+    return this.spill.leaves(key, isHeld, position, index);
+  }
+
+  /** As `file`, for a batch that is read once more: only records that were left in the log. */
+  fileSpilled(batch: FiledBatch, finished: FinishedSet): number {
+    const { store, keys, spill } = this;
+    const id = store.add(batch);
+    for (let i = 0; i < batch.offsetCount; i++) {
+      const name = batch.keys[i];
+      const key = typeof name === 'string' ? keys.find(name) : undefined;
+      if (key === undefined || !spill.takes(key, batch.position, i)) continue;
+      // It may have been finished before it could be counted, or deleted since: the end tells.
+      if (finished.has(batch.baseOffset + i)) continue;
+      store.live[id]!++;
+      this.#fileKeyed(store.first[id]! + i, key, false);
+      spill.took(key);
+    }
+    return this.#keepIfAlive(id);
+  }
+
+  /** All that was left in the log is loaded, or deleted. */
+  endSpilled(): void {
+    this.spill.endReading((key) => this.#forgetIfIdle(key));
+  }
+
+  #forgetIfIdle(key: number): void {
+    const { keys } = this;
+    const isFree = keys.holder[key] === none && keys.pause[key] === KeyPause.none;
+    if (isFree && keys.isIdle(key)) keys.forget(key);
+  }
+
+  #keepIfAlive(id: number): number {
+    if (this.store.live[id]! > 0) return id;
+    this.store.free(id);
     return none;
   }
 
@@ -94,9 +148,9 @@ export class Board {
     this.ready.append(ref);
   }
 
-  #fileKeyed(ref: number, name: string, grant: EarlierGrant | undefined): void {
+  /** `isNew`: it was appended behind all that was filed before. */
+  #fileKeyed(ref: number, key: number, isNew: boolean, grant?: EarlierGrant): void {
     const { store, keys } = this;
-    const key = keys.take(name);
     store.key[ref] = key;
     const tail = keys.tail[key]!;
     if (tail !== none) store.next[tail] = ref;
@@ -117,7 +171,9 @@ export class Board {
       if (isFirst) this.#listener.onContinuation(holder, ref);
     } else if (keys.pause[key] === KeyPause.none) {
       this.readyRecords++;
-      if (isFirst) this.ready.append(ref);
+      if (!isFirst) return;
+      if (isNew) this.ready.append(ref);
+      else this.ready.insert(ref);
     }
   }
 
@@ -163,6 +219,7 @@ export class Board {
     keys.lastMember[key] = memberNumber;
     keys.nextPending[key] = store.next[ref]!;
     this.#passDeleted(key);
+    if (keys.spilled[key]! > 0) this.spill.want(key);
   }
 
   /** The record is done with. If `keeps`, its key stays with its holder until it is let go. */
@@ -213,6 +270,7 @@ export class Board {
   release(key: number): void {
     const { keys } = this;
     keys.holder[key] = none;
+    if (keys.spilled[key]! > 0) this.spill.want(key);
     if (keys.pending[key] === 0) {
       if (keys.isIdle(key) && keys.pause[key] === KeyPause.none) keys.forget(key);
       return;
@@ -273,7 +331,8 @@ export class Board {
     const next = keys.nextPending[key]!;
     if (next === none) {
       keys.pause[key] = KeyPause.none;
-      if (keys.isIdle(key) && keys.holder[key] === none) keys.forget(key);
+      if (keys.spilled[key]! > 0) this.spill.want(key);
+      else if (keys.isIdle(key) && keys.holder[key] === none) keys.forget(key);
     } else if (isFree) this.ready.insert(next);
     else if (keys.pause[key] !== KeyPause.none) this.resume(key);
     else this.#listener.onContinuation(keys.holder[key]!, next);

@@ -238,6 +238,12 @@ export class Dispatcher {
     if (id !== none && this.ledger.trials.size > 0) this.failures.onFiled(id, now);
   }
 
+  /** A batch is read once more, for records that were left in the log. */
+  fileSpilled(batch: FiledBatch, now: Now): void {
+    const id = this.board.fileSpilled(batch, this.ledger.finished(batch.partition));
+    if (id !== none && this.ledger.trials.size > 0) this.failures.onFiled(id, now);
+  }
+
   #earlierGrant(partition: number, offset: number): EarlierGrant | undefined {
     const found = this.#earlier.find(partition, offset);
     if (found === undefined) return undefined;

@@ -36,6 +36,8 @@ export class KeyTable {
   /** How many commits keep it with its holder though nothing of it is in hand. */
   kept = new Int32Array(initialKeys);
   pause = new Uint8Array(initialKeys);
+  /** Records of it that wait in the log, behind all that are loaded: see spill.ts. */
+  spilled = new Int32Array(initialKeys);
   readonly #ids = new Map<string, number>();
   #names: (string | undefined)[] = [];
   #used = 0;
@@ -73,6 +75,7 @@ export class KeyTable {
     this.lastMember[key] = none;
     this.kept[key] = 0;
     this.pause[key] = KeyPause.none;
+    this.spilled[key] = 0;
     return key;
   }
 
@@ -83,7 +86,12 @@ export class KeyTable {
   }
 
   isIdle(key: number): boolean {
-    return this.inHand[key] === 0 && this.pending[key] === 0 && this.kept[key] === 0;
+    return (
+      this.inHand[key] === 0 &&
+      this.pending[key] === 0 &&
+      this.kept[key] === 0 &&
+      this.spilled[key] === 0
+    );
   }
 
   #grow(): void {
@@ -96,5 +104,6 @@ export class KeyTable {
     this.lastMember = grown(this.lastMember, new Int32Array(length));
     this.kept = grown(this.kept, new Int32Array(length));
     this.pause = grown(this.pause, new Uint8Array(length));
+    this.spilled = grown(this.spilled, new Int32Array(length));
   }
 }

@@ -80,7 +80,9 @@ export class ReadyQueue {
   /** Whether (position, ref) is older than the entry of the heap. */
   #isBefore(position: number, ref: number, at: number): boolean {
     const other = this.#heapPositions[at]!;
-    return position === other ? ref < this.#heap[at]! : position < other;
+    if (position !== other) return position < other;
+    // Of one batch, if the other entry is alive; if it is not, any order will do.
+    return this.#store.offset(ref) < this.#store.offset(this.#heap[at]!);
   }
 
   #place(at: number, ref: number, position: number): void {

@@ -146,7 +146,10 @@ export class RecordStore {
   isBefore(a: number, b: number): boolean {
     const batchA = this.batchOf[a]!;
     const batchB = this.batchOf[b]!;
-    return batchA === batchB ? a < b : this.position[batchA]! < this.position[batchB]!;
+    if (batchA === batchB) return a < b;
+    const [positionA, positionB] = [this.position[batchA]!, this.position[batchB]!];
+    // A batch may be loaded twice, each time for other records of it.
+    return positionA === positionB ? this.offset(a) < this.offset(b) : positionA < positionB;
   }
 
   #takeBlock(power: number): number {

@@ -121,12 +121,17 @@ export class World {
   #nextClient = 0;
   #nowMs = 1000;
   deadLetters = 0;
+  /** Memory is short now and then: what held keys wait for stays in the log. */
+  readonly #isShort: boolean;
+  /** How far the log was read once more. */
+  #reread: number | undefined;
   checks = 0;
   lastAction = '';
 
   constructor(rng: Rng, settings: DispatcherSettings) {
     this.#rng = rng;
     this.settings = settings;
+    this.#isShort = rng.chance(0.3);
     const effect = { kind: 'opened' as const, slot: 1, laneBase: 10, starts: [] };
     this.dispatcher = new Dispatcher(Ledger.open('g', '00'.repeat(16), effect), settings);
     this.#durable = Ledger.open('g', '00'.repeat(16), effect);
@@ -505,6 +510,7 @@ export class World {
     }
     this.dispatcher.restore(this.now);
     this.#filed = 0;
+    this.#reread = undefined;
     for (const client of this.#clients.values()) client.waiter = undefined;
     for (const record of this.records) {
       record.grant = undefined;
@@ -539,8 +545,10 @@ export class World {
   /** What follows of itself: appended batches are filed, dead letters written, fetches served. */
   #settle(): void {
     while (this.#filed < this.#log.length) {
+      this.dispatcher.board.spill.isShort = this.#isShort;
       this.dispatcher.file(this.#log[this.#filed++]!, this.now);
     }
+    this.#readSpilled();
     for (const letter of this.dispatcher.failures.takeDeadLetters()) {
       const record = this.#byPlace.get(`${letter.partition}:${letter.offset}`)!;
       if (record.isFinished || !this.dispatcher.failures.isDead(letter)) continue;
@@ -558,6 +566,23 @@ export class World {
     }
     this.#noteReturned();
     this.#flush();
+  }
+
+  /** As the feed does, from the beginning, a little at a time. */
+  #readSpilled(): void {
+    const { board } = this.dispatcher;
+    if (this.#reread === undefined) {
+      if (!board.spill.isReadingDue) return;
+      board.spill.beginReading();
+      this.#reread = 0;
+    }
+    while (this.#reread < this.#log.length && board.spill.isReadingWanted) {
+      this.dispatcher.fileSpilled(this.#log[this.#reread++]!, this.now);
+    }
+    if (this.#reread < this.#log.length) return;
+    board.endSpilled();
+    this.#reread = undefined;
+    this.#readSpilled();
   }
 
   #flush(): void {
