@@ -129,7 +129,8 @@ async function startKeylane(bin: string, dataFolder: string): Promise<Broker> {
   // As start.sh sets it for Apache Kafka: suites with hundreds of groups need not wait for each.
   const noDelay = 'group.initial.rebalance.delay.ms=0';
   const place = ['--listen', '127.0.0.1:0', '--data', dataFolder];
-  const args = [bin, 'start', ...place, '--keyed', keyedTopics, '--set', noDelay];
+  const sets = ['--set', noDelay, '--set', 'admin.listen='];
+  const args = [bin, 'start', ...place, '--keyed', keyedTopics, ...sets];
   const child = spawnGroup(process.execPath, args, {});
   const logTail: string[] = [];
   const timeout = delay(startMsMax, null, { ref: false });

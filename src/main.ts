@@ -18,6 +18,12 @@ interface StartFlags {
   readonly set?: readonly SettingFlag[];
 }
 
+interface GroupsFlags {
+  readonly admin?: string;
+  readonly json?: boolean;
+  readonly export?: boolean;
+}
+
 const exitStatusHelp = `
 Exit status:
   0  done, or stopped by SIGTERM or SIGINT
@@ -47,6 +53,14 @@ function commandLine(): Command {
     .option('--set <name=value>', 'any setting; may be repeated', collectSetting)
     .addHelpText('after', '\nFlags override KEYLANE_* variables, which override the file.')
     .action(startBroker);
+  program
+    .command('groups')
+    .description('show the consumer groups of a running broker, or one of them in detail')
+    .argument('[name]', 'a group')
+    .option('--admin <host:port>', "the broker's admin.listen")
+    .option('--json', 'as JSON')
+    .option('--export', 'all that the journal knows of the group, as JSON')
+    .action(showGroups);
   program
     .command('check')
     .description('read a data folder that no broker has open, and say whether it is sound')
@@ -96,6 +110,16 @@ async function checkData({ data }: { readonly data: string }): Promise<void> {
   const { check } = await import('./cli/check.ts');
   const isSound = await check(data, linePrinter());
   if (!isSound) process.exitCode = exitStatus.failure;
+}
+
+async function showGroups(groupId: string | undefined, flags: GroupsFlags): Promise<void> {
+  const { groups } = await import('./cli/groups.ts');
+  const { admin, json = false, export: isExport = false } = flags;
+  // A reader such as `head` may leave before the end.
+  process.stdout.on('error', () => undefined);
+  await groups({ groupId, admin, json, export: isExport }, (text) => {
+    process.stdout.write(text);
+  });
 }
 
 async function listSettings(): Promise<void> {

@@ -1,13 +1,16 @@
+import { AdminApi } from './broker/admin/admin-api.ts';
 import { Broker } from './broker/broker.ts';
 import { handlers } from './broker/handlers.ts';
 import { BrokerSession } from './broker/session.ts';
-import type { Settings } from './config/settings.ts';
+import { type Settings, settingsTable } from './config/settings.ts';
 import type { Clock } from './core/clock.ts';
 import { codecs } from './core/codecs.ts';
+import { BrokerError } from './core/errors.ts';
 import type { Logger } from './core/logger.ts';
 import type { Random } from './core/random.ts';
 import type { FilePort } from './log/file-port.ts';
 import { withSlowSyncs } from './log/slow-files.ts';
+import { HttpServer } from './net/http-server.ts';
 import { type HostPort, parseHostPort } from './net/listeners.ts';
 import { NetServer } from './net/server.ts';
 import { DecodeError } from './protocol/codec-error.ts';
@@ -34,6 +37,8 @@ export interface NodeOptions {
 
 export interface RunningNode {
   readonly address: HostPort;
+  /** Of the admin endpoint, if there is one. */
+  readonly adminAddress: HostPort | undefined;
   readonly broker: Broker;
   /** Stops accepting, finishes what is in flight, flushes. */
   stop(): Promise<void>;
@@ -87,17 +92,46 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
     onFatal,
   });
   const address = await server.listen(listen);
+  const api = new AdminApi(broker, server.counters);
+  const admin = await openAdmin(settings['admin.listen'], api, log);
   return {
     address,
+    adminAddress: admin?.address,
     broker,
     async stop() {
+      api.isStopping = true;
       const closed = server.shutdown(shutdownMs);
       broker.finishParked();
       await closed;
       await broker.stopJobs();
       await replica.stop();
+      await admin?.server.close();
     },
   };
+}
+
+/**
+ * Undefined where the setting is empty. Another broker on the same machine may have the usual port:
+ * no reason not to serve clients.
+ */
+async function openAdmin(
+  listen: string,
+  api: AdminApi,
+  log: Logger,
+): Promise<{ readonly server: HttpServer; readonly address: HostPort } | undefined> {
+  if (listen === '') return undefined;
+  const server = new HttpServer({
+    answer: (path) => api.answer(path),
+    onError: (error) => log.error({ error }, 'a request to the admin endpoint failed'),
+  });
+  try {
+    return { server, address: await server.listen(parseHostPort(listen)) };
+  } catch (error) {
+    const isUsual = listen === settingsTable['admin.listen'].default;
+    if (!isUsual || !(error instanceof BrokerError)) throw error;
+    log.warn({ listen }, `${error.message}; going on without it`);
+    return undefined;
+  }
 }
 
 /** A new data folder founds a cluster with a random id, as Kafka's StorageTool makes them. */

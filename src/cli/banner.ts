@@ -4,6 +4,8 @@ export interface BannerFacts {
   readonly version: string;
   /** What is listened on, with the real port. */
   readonly address: HostPort;
+  /** Of the endpoint for operators, if there is one. */
+  readonly adminAddress: HostPort | undefined;
   /** The setting; may be empty. */
   readonly advertise: string;
   readonly data: string;
@@ -14,11 +16,13 @@ export interface BannerFacts {
 
 /** What a person at a terminal is told once the broker is ready. */
 export function banner(facts: BannerFacts): string {
-  const { version, address, data, nodeId, pid, startMs } = facts;
+  const { version, address, adminAddress, data, nodeId, pid, startMs } = facts;
+  const admin = adminAddress === undefined ? 'none' : `http://${formatHostPort(adminAddress)}`;
   const lines = [
     `Keylane ${version}, ready after ${startMs} ms`,
     '',
     `  listens on   ${formatHostPort(address)}`,
+    `  operators    ${admin}`,
     `  data folder  ${data}`,
     `  process      ${pid} (node ${nodeId})`,
     '',

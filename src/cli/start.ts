@@ -104,21 +104,21 @@ function stopOnSignals(
 function reportReady(
   log: ProcessLog,
   settings: Settings,
-  { address }: RunningNode,
+  { address, adminAddress }: RunningNode,
   version: string,
 ): void {
   const nodeId = settings['node.id'];
   // The monotonic clock begins with the process.
   const startMs = Math.round(systemClock.monotonicMs());
   if (log.isTerminal) {
-    const facts = { version, address, advertise: settings.advertise, data: settings.data, nodeId };
+    const { advertise, data } = settings;
+    const facts = { version, address, adminAddress, advertise, data, nodeId };
     process.stdout.write(banner({ ...facts, pid: process.pid, startMs }));
     return;
   }
-  log.info(
-    { address: formatHostPort(address), nodeId, version, startMs, pid: process.pid },
-    'ready',
-  );
+  const admin = adminAddress === undefined ? undefined : formatHostPort(adminAddress);
+  const facts = { address: formatHostPort(address), nodeId, version, startMs, pid: process.pid };
+  log.info({ ...facts, ...(admin !== undefined && { admin }) }, 'ready');
 }
 
 async function readSettingsFile(path: string): Promise<SettingsFile> {

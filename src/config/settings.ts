@@ -46,6 +46,11 @@ export const settingsTable = {
     addressOrNothing,
     'HOST:PORT that clients are told; empty: what they connected to',
   ),
+  'admin.listen': text(
+    '127.0.0.1:9644',
+    addressOrNothing,
+    'HOST:PORT of the HTTP endpoint for operators; port 0 takes any free one; empty: there is none',
+  ),
   data: text('data', path, 'folder of the data'),
   'node.id': integer(0, 0, maxInt, 'id of this node, as clients see it'),
   'log.level': choice(

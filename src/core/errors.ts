@@ -15,6 +15,7 @@ export const errorTable = {
   DISK_FULL: 'the disk is full',
   DISK_FAILED: 'the disk reported an error',
   LISTEN_FAILED: 'the address cannot be listened on',
+  ADMIN_FAILED: 'the broker could not be asked over its admin endpoint',
 } as const;
 
 export type ErrorCode = keyof typeof errorTable;

@@ -28,6 +28,7 @@ import type { Topic } from '../../src/state/topics.ts';
 /** Small, quick and without waiting, where the defaults would make a test slow. */
 const quickSettings: Partial<Settings> = {
   listen: '127.0.0.1:0',
+  'admin.listen': '',
   'journal.file.bytes': 1024 * 1024,
   'disk.low.water.bytes': 0,
   'disk.reserve.bytes': 0,
@@ -120,6 +121,11 @@ export class TestNode {
 
   get address(): HostPort {
     return this.#node.address;
+  }
+
+  /** Of the admin endpoint, where the settings ask for one. */
+  get adminAddress(): HostPort {
+    return this.#node.adminAddress!;
   }
 
   get broker(): Broker {

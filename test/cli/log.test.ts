@@ -20,7 +20,8 @@ test('errors are shown with their stacks, below the line', () => {
 });
 
 test('the banner names an address that clients can use', () => {
-  const facts = { version: '1.2.3', data: '/data', nodeId: 0, pid: 7, startMs: 90 };
+  const adminAddress = { host: '::1', port: 9644 };
+  const facts = { version: '1.2.3', adminAddress, data: '/data', nodeId: 0, pid: 7, startMs: 90 };
   const cases = [
     ['127.0.0.1', '', '127.0.0.1:9092'],
     ['0.0.0.0', '', 'localhost:9092'],
@@ -34,5 +35,6 @@ test('the banner names an address that clients can use', () => {
   for (const [host, advertise, expected] of cases) {
     const text = banner({ ...facts, address: { host, port: 9092 }, advertise });
     assert(text.includes(`bootstrap.servers=${expected}\n`), text);
+    assert(text.includes('http://[::1]:9644\n'), text);
   }
 });

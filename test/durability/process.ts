@@ -25,9 +25,10 @@ export class BrokerProcess {
     port = 0,
   ): Promise<BrokerProcess> {
     const sets = Object.entries(settings).flatMap(([name, value]) => ['--set', `${name}=${value}`]);
+    const place = ['--listen', `127.0.0.1:${port}`, '--data', folder];
     const child = spawn(
       process.execPath,
-      [bin, 'start', '--listen', `127.0.0.1:${port}`, '--data', folder, ...sets],
+      [bin, 'start', ...place, '--set', 'admin.listen=', ...sets],
       { stdio: ['ignore', 'pipe', 'inherit'] },
     );
     const lines: string[] = [];

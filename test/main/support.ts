@@ -31,6 +31,8 @@ export function launcher(t: TestContext): string {
 
 export interface ReadyLine {
   readonly address: string;
+  /** Of the admin endpoint. */
+  readonly admin?: string;
   readonly port: number;
   readonly nodeId: number;
   readonly version: string;
@@ -46,6 +48,8 @@ export interface RunOptions {
   readonly environment?: NodeJS.ProcessEnv;
   /** Instead of the launcher's own command line. */
   readonly command?: readonly [string, ...string[]];
+  /** The address of the admin endpoint; there is none where it is not given. */
+  readonly admin?: string;
 }
 
 /** A running `keylane` with everything it has said so far. It ends with the test at the latest. */
@@ -129,7 +133,8 @@ export async function startBroker(
   args: readonly string[] = [],
   options: RunOptions = {},
 ): Promise<Keylane & { readonly address: ReadyLine }> {
-  const all = ['start', '--listen', '127.0.0.1:0', '--data', data, ...args];
+  const place = ['--listen', '127.0.0.1:0', '--data', data];
+  const all = ['start', ...place, '--set', `admin.listen=${options.admin ?? ''}`, ...args];
   const keylane = new Keylane(t, all, options);
   return Object.assign(keylane, { address: await keylane.ready() });
 }

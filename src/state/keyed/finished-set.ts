@@ -41,6 +41,30 @@ export class FinishedSet {
     return (chunk[bit >>> 5]! & (1 << (bit & 31))) !== 0;
   }
 
+  /** What is finished above `low`, ascending, as `[from, to)`. */
+  *ranges(): Iterable<readonly [from: number, to: number]> {
+    let [from, to] = [0, 0];
+    for (const number of [...this.#chunks.keys()].sort((a, b) => a - b)) {
+      const base = number * bitsPerChunk;
+      const chunk = this.#chunks.get(number)!;
+      for (let bit = 0; bit < bitsPerChunk; ) {
+        const word = chunk[bit >>> 5]!;
+        // Most words are all or nothing.
+        const count = word === 0 || word === 0xffffffff ? 32 : 1;
+        const isSet = count === 32 ? word !== 0 : (word & (1 << (bit & 31))) !== 0;
+        if (isSet) {
+          if (to !== base + bit) {
+            if (to > from) yield [from, to];
+            from = base + bit;
+          }
+          to = base + bit + count;
+        }
+        bit += count;
+      }
+    }
+    if (to > from) yield [from, to];
+  }
+
   /** Finishes `[from, to)`. */
   addRange(from: number, to: number): void {
     if (to <= this.#low) return;
