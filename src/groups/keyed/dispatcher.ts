@@ -382,8 +382,10 @@ export class Dispatcher {
   }
 
   /**
-   * A commit at lane number `to`. Answers how many records it finished, and whether it lies beyond
-   * all that the member was given.
+   * A commit at lane number `to` finishes what is below it of the range in which it lies. It says
+   * nothing of former ranges: a client that rejoined in the background has dropped what it had
+   * queued of them, and goes on in the new one. Answers whether it lies beyond all that the member
+   * was given; then it changes nothing.
    */
   commit(memberId: string, lane: number, to: number, now: Now): { isBeyond: boolean } {
     const ranges = this.rangesOf(memberId, lane);
@@ -394,7 +396,8 @@ export class Dispatcher {
     let end = 0;
     for (const range of ranges) {
       end = Math.max(end, range.end);
-      this.#finish(range, range.start, Math.min(to, range.end), keeps, now);
+      if (to <= range.start || to > range.end) continue;
+      this.#finish(range, range.start, to, keeps, now);
       this.#dropIfDone(range);
     }
     const finished = before - member.unfinished;

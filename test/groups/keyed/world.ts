@@ -318,6 +318,8 @@ export class World {
     client.hasAskedSince = false;
     for (const { range, from, to } of granted) {
       const state = client.lanes.get(range.lane)!;
+      // What it handled of a former range it commits before it goes on.
+      if (state.handled <= range.start) this.#commitLane(client, range.lane, state);
       range.grants.forEach(from, to, (n, count, partition, offset) => {
         for (let i = 0; i < count; i++) {
           const record = this.#byPlace.get(`${partition}:${offset + i}`)!;
@@ -371,7 +373,7 @@ export class World {
     for (const record of this.records) {
       const { grant } = record;
       if (grant === undefined || !ranges.includes(grant.range)) continue;
-      if (grant.n >= state.handled) continue;
+      if (grant.n >= state.handled || state.handled > grant.range.end) continue;
       record.isFinished = true;
       record.grant = undefined;
     }
