@@ -41,7 +41,7 @@ interface Module extends SourceFile {
   readonly layer: Layer | undefined;
 }
 
-const sourceFolders = ['src', 'test', 'bench', 'scripts'];
+const sourceFolders = ['src', 'test', 'bench', 'scripts', 'demo'];
 
 export function readTree(root: string): Tree {
   const files: SourceFile[] = [];
