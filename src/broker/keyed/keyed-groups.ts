@@ -10,8 +10,7 @@ import type { StoredEntry } from '../../log/format.ts';
 import { decodeLogStarts } from '../../state/commands.ts';
 import { EntryType } from '../../state/entry-types.ts';
 import { slotsMax } from '../../state/keyed/keyed-table.ts';
-import { Ledger } from '../../state/keyed/ledger.ts';
-import type { Topic } from '../../state/topics.ts';
+import type { Ledger } from '../../state/keyed/ledger.ts';
 import type { Broker } from '../broker.ts';
 import { clientHost } from '../client-host.ts';
 import type { GroupFollower } from '../groups.ts';
@@ -22,7 +21,9 @@ import { Invariants } from './invariants.ts';
 import { laneOffset } from './lane-numbers.ts';
 import type { Asker } from './lane-offsets.ts';
 import { LeaseWatch } from './lease-watch.ts';
+import { ModeSwitches } from './mode-switches.ts';
 import { Notices } from './notices.ts';
+import { openLedger } from './open-ledger.ts';
 
 /** Members with these assignors position themselves: they always get log delivery. */
 const logAssignors: readonly string[] = ['stream', 'streams'];
@@ -45,6 +46,7 @@ export class KeyedGroups implements GroupFollower {
   readonly #touched = new Set<Delivery>();
   /** Groups as the coordinator has them, for their members' facts. */
   readonly #groups = new Map<string, ClassicGroup>();
+  readonly #switches: ModeSwitches;
   #cancelTimer: (() => void) | undefined;
   #isStopped = false;
   #haveSettingsChanged = false;
@@ -56,6 +58,7 @@ export class KeyedGroups implements GroupFollower {
     });
     this.invariants = new Invariants(broker.clock, broker.log);
     this.notices = new Notices(broker.log);
+    this.#switches = new ModeSwitches(broker);
     this.watch = new LeaseWatch(broker, () => this.all());
     broker.replica.listen({
       onApplied: (entry) => this.#onApplied(entry),
@@ -252,8 +255,9 @@ export class KeyedGroups implements GroupFollower {
     if (logAssignors.includes(group.protocolName ?? '')) return;
     const owners = ownersByTopic(assignments);
     for (const topicName of owners.keys()) {
-      if (this.isKeyed(groupId, topicName)) this.#open(groupId, topicName);
+      if (this.isKeyed(groupId, topicName)) this.#open(group, topicName);
     }
+    for (const delivery of [...this.of(groupId)]) this.#leaveIfLog(group, delivery);
     let laneCount = 0;
     for (const delivery of this.of(groupId)) {
       laneCount += delivery.topic.partitions.length;
@@ -281,46 +285,20 @@ export class KeyedGroups implements GroupFollower {
     delivery.serveSoon();
   }
 
-  #open(groupId: string, topicName: string): void {
+  #open(group: ClassicGroup, topicName: string): void {
+    const { groupId } = group;
     const topic = this.#broker.topics.byName(topicName);
     if (topic === undefined || this.get(groupId, topic.id) !== undefined) return;
-    const slot = this.#freeSlot(topic);
-    if (slot === undefined) {
+    const opening = openLedger(this.#broker, groupId, topic, {
+      isTaken: (slot) => this.#bySlot.has(slotKey(topic.id, slot)),
+      laneBaseMin: this.#laneBaseMin,
+    });
+    if (opening === undefined) {
       this.notices.onNoSlot(groupId, topicName, slotsMax);
       return;
     }
-    const { replica } = this.#broker;
-    const { keyed, appliedIndex } = replica.state;
-    const laneBase = Math.max(keyed.laneBaseMin, this.#laneBaseMin, appliedIndex) + 1;
-    const starts = this.#starts(groupId, topic);
-    const effect = { kind: 'opened' as const, slot, laneBase, starts };
-    const delivery = this.#make(Ledger.open(groupId, topic.id, effect), undefined);
-    delivery?.planned(effect);
-  }
-
-  /** The lowest slot that neither the state nor a plan has. */
-  #freeSlot(topic: Topic): number | undefined {
-    for (let slot = 1; slot <= slotsMax; slot++) {
-      const isTaken =
-        this.#bySlot.has(slotKey(topic.id, slot)) ||
-        this.#broker.replica.state.keyed.bySlot(topic.id, slot) !== undefined;
-      if (!isTaken) return slot;
-    }
-    return undefined;
-  }
-
-  /** Where a new group begins: where it committed to, or as `delivery.start` says. */
-  #starts(groupId: string, topic: Topic): (readonly [number, number])[] {
-    const { topics, offsets } = this.#broker.replica.state;
-    const { partitions } = topics;
-    const { start } = this.#broker.deliveryOf(groupId, topic.name);
-    return topic.partitions.map((partition) => {
-      const first = partitions.logStart(partition);
-      const end = partitions.end(partition);
-      const committed = offsets.get(groupId, partition)?.offset ?? -1;
-      if (committed >= 0) return [partition, Math.min(Math.max(committed, first), end)] as const;
-      return [partition, start === 'latest' ? end : first] as const;
-    });
+    this.#make(opening.ledger, undefined)?.planned(opening.effect);
+    this.#switches.expelHolders(group, topicName);
   }
 
   /**
@@ -488,6 +466,16 @@ export class KeyedGroups implements GroupFollower {
         delivery.changeSettings(this.#broker.deliveryOf(groupId, delivery.topic.name));
       }
     }
+    for (const group of this.#groups.values()) this.#switches.begin(group);
+  }
+
+  /** The topic is in log delivery from this plan on. */
+  #leaveIfLog(group: ClassicGroup, delivery: Delivery): void {
+    if (this.isKeyed(group.groupId, delivery.topic.name)) return;
+    this.#switches.toLog(delivery);
+    delivery.planned({ kind: 'closed' });
+    this.#drop(delivery);
+    this.#switches.expelHolders(group, delivery.topic.name);
   }
 
   #tick(delivery: Delivery, now: Now): void {

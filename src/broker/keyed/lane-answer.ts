@@ -4,14 +4,14 @@ import { ReadPlan } from '../../log/log-reader.ts';
 import { ErrorCode } from '../../protocol/error-codes.ts';
 import { encodeResponse } from '../../protocol/frame.ts';
 import { type FetchResponseInput, fetchResponse } from '../../protocol/schema/01-fetch.ts';
+import type { FetchOptions } from '../fetch-request.ts';
 import type { RequestContext } from '../handler.ts';
 import type { Delivery } from './delivery.ts';
 import type { Invariants } from './invariants.ts';
 import { type LaneBatch, laneBatch } from './lane-batches.ts';
-import { laneOffset, slotOf } from './lane-numbers.ts';
+import { isLaneOffset, laneOffset, slotOf } from './lane-numbers.ts';
+import type { AskedPartition, LogAnswer, LogParts, PartitionResponse } from './log-parts.ts';
 import { shownKey } from './shown-key.ts';
-
-type PartitionResponse = FetchResponseInput['responses'][number]['partitions'][number];
 
 /** Lane numbers `[from, to)` of a range that go into an answer. */
 export interface LanePart {
@@ -23,13 +23,6 @@ export interface LanePart {
   readonly isNew: boolean;
 }
 
-interface AskedLane {
-  readonly topicName: string;
-  readonly topicId: string;
-  readonly index: number;
-  readonly offset: number;
-}
-
 interface PlannedPart extends LanePart {
   readonly batches: LaneBatch[];
   /** Behind the last lane number that is in the answer. */
@@ -37,25 +30,28 @@ interface PlannedPart extends LanePart {
 }
 
 /**
- * The answer to one fetch of lanes. Its bytes leave when the grants are durable, and hold what is
+ * The answer to one fetch of lanes, and of partitions of the log named beside them. Its bytes leave when the grants are durable, and hold what is
  * granted still in that turn, by all that is planned by then.
  */
 export class LaneAnswer {
   readonly #context: RequestContext;
   readonly #correlationId: number;
-  readonly #lanes: readonly AskedLane[];
-  readonly #bytesMax: number;
+  readonly #asked: readonly AskedPartition[];
+  readonly #options: FetchOptions;
+  readonly #logParts: LogParts;
 
   constructor(
     context: RequestContext,
     correlationId: number,
-    lanes: readonly AskedLane[],
-    bytesMax: number,
+    asked: readonly AskedPartition[],
+    options: FetchOptions,
+    logParts: LogParts,
   ) {
-    this.#bytesMax = bytesMax;
     this.#context = context;
     this.#correlationId = correlationId;
-    this.#lanes = lanes;
+    this.#asked = asked;
+    this.#options = options;
+    this.#logParts = logParts;
   }
 
   send(parts: readonly LanePart[]): void {
@@ -63,15 +59,17 @@ export class LaneAnswer {
   }
 
   async #send(parts: readonly LanePart[]): Promise<void> {
-    if (parts.length === 0) {
-      this.#write([], []);
-      return;
-    }
     const { broker } = this.#context;
+    const bytesMax = this.#options.maxBytes;
     const durable = new Promise<boolean>((resolve) => {
       broker.replica.afterPlanned((outcome) => resolve(outcome === 'applied'));
     });
-    const first = plan(parts, this.#bytesMax, undefined);
+    const log = this.#logParts.isEmpty ? undefined : await this.#logParts.read();
+    if (parts.length === 0) {
+      this.#write([], [], log);
+      return;
+    }
+    const first = plan(parts, bytesMax, undefined);
     const plans = readPlans(first);
     const reading = broker.reader.read(plans);
     // Both are under way together.
@@ -79,7 +77,7 @@ export class LaneAnswer {
     if (!isDurable || read === undefined) {
       read?.release();
       // The plans were dropped, and with them the grants.
-      this.#write([], []);
+      this.#write([], [], log);
       return;
     }
     const bytes = new Map<number, Buffer>();
@@ -87,8 +85,8 @@ export class LaneAnswer {
       for (const [j, position] of positions.entries()) bytes.set(position, read.pieces[i]![j]!);
     }
     // Checked once more, in the turn in which the bytes leave.
-    const planned = plan(parts, this.#bytesMax, broker.keyed.invariants);
-    this.#write(planned, this.#records(planned, bytes), read.release);
+    const planned = plan(parts, bytesMax, broker.keyed.invariants);
+    this.#write(planned, this.#records(planned, bytes), log, read.release);
   }
 
   #records(planned: readonly PlannedPart[], bytes: ReadonlyMap<number, Buffer>): Buffer[][] {
@@ -105,19 +103,20 @@ export class LaneAnswer {
   #write(
     planned: readonly PlannedPart[],
     records: readonly Buffer[][],
+    log: LogAnswer | undefined,
     release?: () => void,
   ): void {
     const { apiVersion, reply, broker, client } = this.#context;
     const responses = new Map<string, FetchResponseInput['responses'][number]>();
-    for (const lane of this.#lanes) {
-      const key = `${lane.topicId}:${lane.topicName}`;
-      const topic = responses.get(key) ?? {
-        topic: lane.topicName,
-        topicId: lane.topicId,
-        partitions: [],
-      };
+    for (const asked of this.#asked) {
+      const { topicId, topicName } = asked;
+      const key = `${topicId}:${topicName}`;
+      const topic = responses.get(key) ?? { topic: topicName, topicId, partitions: [] };
       responses.set(key, topic);
-      (topic.partitions as PartitionResponse[]).push(this.#partition(lane, planned, records));
+      const partition = isLaneOffset(asked.offset)
+        ? this.#partition(asked, planned, records)
+        : log?.responses.get(asked);
+      if (partition !== undefined) (topic.partitions as PartitionResponse[]).push(partition);
     }
     const response = {
       errorCode: ErrorCode.NONE,
@@ -127,6 +126,7 @@ export class LaneAnswer {
     const pieces = encodeResponse(fetchResponse, apiVersion, this.#correlationId, response);
     reply.send(pieces, (isWhole) => {
       release?.();
+      log?.release();
       if (planned.length === 0) return;
       const now = broker.keyed.now();
       for (const part of planned) afterWritten(part, isWhole, client.connectionId, now);
@@ -134,7 +134,7 @@ export class LaneAnswer {
   }
 
   #partition(
-    lane: AskedLane,
+    lane: AskedPartition,
     planned: readonly PlannedPart[],
     records: readonly Buffer[][],
   ): PartitionResponse {
@@ -153,11 +153,13 @@ export class LaneAnswer {
       highWatermark: end,
       lastStableOffset: end,
       logStartOffset: laneOffset(slot, 0),
-      abortedTransactions: null,
+      abortedTransactions: this.#options.isolationLevel === readUncommitted ? null : [],
       records: part === undefined ? [] : records[i]!,
     };
   }
 }
+
+const readUncommitted = 0;
 
 function afterWritten(
   part: PlannedPart,

@@ -9,15 +9,7 @@ import type { RequestContext } from '../handler.ts';
 import type { Delivery, LaneWaiter } from './delivery.ts';
 import { LaneAnswer, type LanePart } from './lane-answer.ts';
 import { isLaneOffset, numberOf, slotOf } from './lane-numbers.ts';
-
-/** A lane as the request names it. */
-interface AskedLane {
-  readonly topicName: string;
-  readonly topicId: string;
-  readonly index: number;
-  readonly offset: number;
-  readonly bytesMax: number;
-}
+import { type AskedPartition, LogParts } from './log-parts.ts';
 
 /** The lanes of one group's topic, all of one member. */
 interface Ask {
@@ -44,7 +36,8 @@ export function namesLanes(request: FetchRequestView): boolean {
 export class LaneFetch implements Parked {
   readonly #context: RequestContext;
   readonly #options: FetchOptions;
-  readonly #lanes: AskedLane[] = [];
+  readonly #lanes: readonly AskedPartition[];
+  readonly #logParts: LogParts;
   readonly #answer: LaneAnswer;
   #asks: Ask[] = [];
   #waiters: (LaneWaiter & { readonly delivery: Delivery })[] = [];
@@ -55,19 +48,19 @@ export class LaneFetch implements Parked {
   constructor(context: RequestContext, correlationId: number, request: FetchRequestView) {
     this.#context = context;
     this.#options = request.options;
-    const requested = new RequestedPartitions(request);
-    while (requested.next()) {
-      const { topic, index, fetchOffset, bytesMax } = requested;
-      const { name, id } = topic!;
-      const lane = { topicName: name, topicId: id, index, offset: fetchOffset, bytesMax };
-      this.#lanes.push(lane);
-    }
-    this.#answer = new LaneAnswer(context, correlationId, this.#lanes, request.options.maxBytes);
+    const asked = [...askedPartitions(request)];
+    this.#lanes = asked.filter(({ offset }) => isLaneOffset(offset));
+    const others = asked.filter(({ offset }) => !isLaneOffset(offset));
+    this.#logParts = new LogParts(context, request.options, others);
+    const { options } = request;
+    this.#answer = new LaneAnswer(context, correlationId, asked, options, this.#logParts);
   }
 
   start(): void {
     const { broker, client } = this.#context;
     const now = broker.keyed.now();
+    // Lanes belong to no session; the answer tells the client that it has none.
+    if (this.#options.sessionId !== 0) broker.fetchSessions.close(this.#options.sessionId);
     for (const lane of this.#lanes) this.#sort(lane);
     for (const { delivery, atEnd, repeats } of this.#asks) {
       delivery.supersede([...atEnd, ...repeats.map(({ range }) => range)]);
@@ -90,8 +83,7 @@ export class LaneFetch implements Parked {
   }
 
   /** Finds out what the request says of a lane. */
-  #sort(lane: AskedLane): void {
-    if (!isLaneOffset(lane.offset)) return;
+  #sort(lane: AskedPartition): void {
     const { broker } = this.#context;
     const topic =
       lane.topicName === ''
@@ -110,6 +102,8 @@ export class LaneFetch implements Parked {
       ask = { delivery, member, atEnd: [], repeats: [], laneBytesMax: lane.bytesMax };
       this.#asks.push(ask);
     }
+    // A lane that is named twice counts once.
+    if (ask.atEnd.includes(range) || ask.repeats.some((part) => part.range === range)) return;
     const first = Math.max(n, range.grants.firstN);
     if (first >= range.end) ask.atEnd.push(range);
     else ask.repeats.push({ range, from: first });
@@ -174,6 +168,7 @@ export class LaneFetch implements Parked {
       // What was planned on the way here, such as proofs, goes out.
       ask.delivery.flush();
     }
+    this.#logParts.start(() => this.finishNow());
     broker.park(this);
     this.#cancelTimer = broker.clock.after(this.#options.maxWaitMs, () => this.finishNow());
     this.#forgetClose = this.#context.onClosed(() => this.#unpark());
@@ -184,11 +179,15 @@ export class LaneFetch implements Parked {
     this.#isParked = false;
     this.#cancelTimer?.();
     this.#forgetClose?.();
+    this.#logParts.stop();
     for (const waiter of this.#waiters) waiter.delivery.unpark(waiter);
     this.#context.broker.unpark(this);
   }
 
-  /** Time is up, a newer fetch came for one of the lanes, or it went to somebody else. */
+  /**
+   * Time is up, a newer fetch came for one of the lanes, or it went to somebody else; or there are
+   * records in partitions of the log.
+   */
   finishNow(): void {
     if (!this.#isParked) return;
     this.#respondEmpty();
@@ -207,6 +206,22 @@ export class LaneFetch implements Parked {
       delivery.flush();
     }
     this.#answer.send([]);
+  }
+}
+
+function* askedPartitions(request: FetchRequestView): Generator<AskedPartition> {
+  const requested = new RequestedPartitions(request);
+  while (requested.next()) {
+    const { topic, index, fetchOffset, bytesMax, currentLeaderEpoch } = requested;
+    const { name, id } = topic!;
+    yield {
+      topicName: name,
+      topicId: id,
+      index,
+      offset: fetchOffset,
+      bytesMax,
+      leaderEpoch: currentLeaderEpoch,
+    };
   }
 }
 

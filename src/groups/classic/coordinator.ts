@@ -85,6 +85,14 @@ export class ClassicCoordinator {
     return true;
   }
 
+  /** Asks all members to rejoin, for a reason that none of them can know. */
+  requestRebalance(groupId: string, reason: string, now: Now): void {
+    const group = this.#context.groups.get(groupId);
+    if (group === undefined || group.members.size === 0) return;
+    rebalanceOrAdvance(this.#context, group, reason, now);
+    this.#context.flush();
+  }
+
   hasMember(groupId: string, memberId: string): boolean {
     return this.#context.groups.get(groupId)?.members.has(memberId) ?? false;
   }

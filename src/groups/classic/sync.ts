@@ -1,8 +1,8 @@
 import { ErrorCode } from '../../protocol/error-codes.ts';
+import { consumerProtocolType } from '../consumer-protocol.ts';
 import type { Now } from '../deadlines.ts';
 import type { ClassicContext } from './context.ts';
 import type { ClassicGroup } from './group.ts';
-import { consumerProtocolType } from '../consumer-protocol.ts';
 import { completedPlan, keyedRules, partitionsByMember } from './keyed-rounds.ts';
 import { emptyBuffer } from './member.ts';
 import type { Respond, SyncGroupRequest, SyncGroupResponse } from './messages.ts';
