@@ -10,12 +10,14 @@ import {
   laneAnswer,
   offsetsOf,
   send,
+  sentMs,
   texts,
 } from './keyed-member.ts';
 import { fetchFrom } from './records.ts';
 import { startTestNode, type TestNode, type TestNodeOptions, until } from './support.ts';
 
 const quick = {
+  'retention.ms': '-1',
   'delivery.mode': 'keyed',
   'delivery.window': '1',
   'delivery.attempts.max': '2',
@@ -115,7 +117,7 @@ test('a record that fails too often goes to the dead letter topic, and its key g
     'keylane.topic': 'orders',
     'keylane.partition': '0',
     'keylane.offset': '1',
-    'keylane.timestamp': '1001',
+    'keylane.timestamp': String(sentMs + 1),
     'keylane.group': 'g',
     'keylane.attempts': '2',
     'keylane.reason': 'rejected',

@@ -173,6 +173,9 @@ export async function offsetsOf(
   return group.topics[0]!.partitions.map(({ committedOffset }) => committedOffset);
 }
 
+/** Of the first record of a batch. Topics of these tests keep records for ever. */
+export const sentMs = 1000;
+
 export interface KeyedRecord {
   readonly key: string | null;
   readonly value: string;
@@ -199,7 +202,7 @@ export async function send(
         return {
           key: key === null ? null : Buffer.from(key),
           value: Buffer.from(value),
-          timestamp: 1000 + i,
+          timestamp: sentMs + i,
           headers,
         };
       }),
@@ -214,4 +217,21 @@ export async function send(
 function parsed(text: string): KeyedRecord {
   const [key, value] = text.split('=');
   return { key: key!, value: value! };
+}
+
+/** A second member joins; the first is the leader and shares the lanes out. */
+export async function shareLanes(
+  first: KeyedMember,
+  second: KeyedMember,
+  lanes: readonly [readonly number[], readonly number[]],
+): Promise<void> {
+  const joining = second.join();
+  while ((await first.heartbeat()) !== ErrorCode.REBALANCE_IN_PROGRESS);
+  const [joined] = await Promise.all([first.join(), joining]);
+  assert.equal(joined.leader, first.memberId);
+  const syncing = second.sync();
+  await first.assign({ [first.memberId]: lanes[0], [second.memberId]: lanes[1] });
+  await syncing;
+  await first.locate(...lanes[0]);
+  await second.locate(...lanes[1]);
 }
