@@ -107,6 +107,7 @@ export class Failures {
       if (store.state[ref] === RecordState.gone) continue;
       const trial = trials.get(trialKey(store.partition[batch]!, store.offset(ref)));
       if (trial === undefined) continue;
+      store.wasSent[ref] = 1;
       this.#trials.set(ref, trial);
       this.#charged.push(ref);
     }

@@ -85,6 +85,16 @@ test('a random history gives the same as a set of numbers', () => {
     }
     const bytes = bytesOf(set);
     assert.ok(bytesOf(twin.build()).equals(bytes), `seed ${seed}: equal sets, other bytes`);
+    const above: number[] = [];
+    for (const [from, to] of set.ranges()) {
+      assert.ok(from > (above.at(-1) ?? 0) + 1, `seed ${seed}: neighbours are one range`);
+      for (let offset = from; offset < to; offset++) above.push(offset);
+    }
+    assert.deepEqual(
+      above,
+      [...twin.above].sort((a, b) => a - b),
+      `seed ${seed}: ranges`,
+    );
     const read = FinishedSet.read(new ByteReader(bytes));
     compare(read, twin, base - 30, base + span + 6000, seed);
     assert.ok(bytesOf(read).equals(bytes));
