@@ -313,9 +313,7 @@ export class KeyedGroups implements GroupFollower {
       const kept = owned?.get(delivery.topic.name) ?? [];
       const { dispatcher } = delivery;
       const held = dispatcher.members.get(member.memberId)?.ranges ?? [];
-      const given = [...held].filter(
-        ({ lane, isPresent, start, end }) => end > start && !(isPresent && kept.includes(lane)),
-      );
+      const given = [...held].filter(({ lane, start, end }) => end > start && !kept.includes(lane));
       if (given.length === 0) continue;
       const lanes = [...new Set(given.map(({ lane }) => lane))];
       const present = given.filter(({ isPresent }) => isPresent).map(({ lane }) => lane);

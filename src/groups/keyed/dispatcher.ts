@@ -308,7 +308,15 @@ export class Dispatcher {
     // What the client has queued behind its present work does not count against the window.
     const queued =
       traits.fetchesInBackground && traits.proof !== Proof.nothing ? member.lastAnswerRecords : 0;
+    // One that proves nothing has a large window, and always a fetch waiting: it must not take what
+    // there is for all.
+    const isHungry = traits.proof === Proof.nothing && this.settings.window === undefined;
+    const { readyRecords, members } = this.#demand;
+    const share = isHungry
+      ? Math.max(Math.ceil(readyRecords / members), 1)
+      : Number.POSITIVE_INFINITY;
     return Math.min(
+      share,
       this.windowSize(member) - Math.max(member.inHand - queued, 0),
       this.settings.unfinishedMax - member.unfinished,
       member.suspectLimit - member.inHand,

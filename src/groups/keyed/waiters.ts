@@ -47,7 +47,8 @@ export class Waiters {
 
   /**
    * Grants to waiting fetches until there is nothing to grant or nobody to grant it to. A key goes
-   * to the member that had it last, if that waits with room, else to whoever waits longest.
+   * to the member that had it last, if that waits with nothing in hand, else to the one that has the
+   * least; among those to whoever waits longest.
    */
   serve(now: Now, answer: AnswerWaiter): void {
     for (const waiter of [...this.#waiters]) {
@@ -83,12 +84,14 @@ export class Waiters {
     if (ref === none) return undefined;
     const key = this.#dispatcher.board.store.key[ref]!;
     const last = key < 0 ? none : this.#dispatcher.board.keys.lastMember[key]!;
-    let first: Waiter | undefined;
+    let best: Waiter | undefined;
     for (const waiter of this.#waiters) {
-      if (passed.has(waiter) || this.#dispatcher.room(waiter.member) <= 0) continue;
-      if (waiter.member.number === last) return waiter;
-      first ??= waiter;
+      const { member } = waiter;
+      if (passed.has(waiter) || this.#dispatcher.room(member) <= 0) continue;
+      // Clients that fetch in the background wait here with much in hand.
+      if (member.number === last && member.inHand === 0) return waiter;
+      if (best === undefined || member.inHand < best.member.inHand) best = waiter;
     }
-    return first;
+    return best;
   }
 }
