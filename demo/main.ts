@@ -1,5 +1,5 @@
 /**
- * `npm run demo`: what keyed delivery is, in a minute. A broker, a producer and four kafkajs
+ * `npm run demo`: what keyed delivery is, in a minute: a broker, a producer and four kafkajs
  * consumers; one record takes 20 s among thousands of quick ones, first in log delivery, then in
  * keyed delivery. See README.md of the project.
  */
@@ -23,7 +23,7 @@ const signals = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 } as const;
 
 const options = new Command('demo')
   .description('one slow record among thousands of quick ones, in log and in keyed delivery')
-  .option('--fast', 'a slow record of 5 s instead of 20 s: a quarter of a minute in all')
+  .option('--fast', 'a slow record of 5 s instead of 20 s, a third of a minute in all')
   .option('--picture <file.svg>', 'write a picture of what happened')
   .parse()
   .opts<Options>();

@@ -1,5 +1,5 @@
 import type { Figures, Slice } from './figures.ts';
-import { columnMsOf, columnsMax, type Plan, type RoundName, titles } from './plan.ts';
+import { aboutSeconds, columnMsOf, columnsMax, type Plan, type RoundName, titles } from './plan.ts';
 import { count, seconds } from './words.ts';
 
 /**
@@ -23,7 +23,8 @@ export const linesOfPanel = 8;
 
 export function legend(plan: Plan, paint: Paint): string {
   const quick = `${paint('▂▅▇', 'green')} quick records, ${plan.quickMs} ms each`;
-  return ` ${quick}   ${paint('█', 'red')} the slow one   ${paint('·', 'dim')} idle`;
+  const colours = ` ${quick}   ${paint('█', 'red')} the slow one   ${paint('·', 'dim')} idle`;
+  return `${colours}      about ${aboutSeconds(plan)} s in all`;
 }
 
 /** The panel of a round that has not begun is empty, and says what is coming. */

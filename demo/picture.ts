@@ -10,7 +10,7 @@ import { conclusion, count, seconds } from './words.ts';
 
 const width = 860;
 const left = 120;
-const right = 100;
+const right = 112;
 const plotWidth = width - left - right;
 const stripHeight = 16;
 const stripPitch = 21;
@@ -55,7 +55,9 @@ function label(x: number, y: number, text: string, style: TextStyle = {}): strin
 }
 
 function box(x: number, y: number, boxWidth: number, height: number, fill: string): string {
-  return `<rect x="${round(x)}" y="${round(y)}" width="${round(boxWidth)}" height="${round(height)}" fill="${fill}" shape-rendering="crispEdges"/>`;
+  // From rounded edges, so that neighbours touch.
+  const roundedWidth = round(round(x + boxWidth) - round(x));
+  return `<rect x="${round(x)}" y="${round(y)}" width="${roundedWidth}" height="${round(height)}" fill="${fill}" shape-rendering="crispEdges"/>`;
 }
 
 /** What the colours mean. */

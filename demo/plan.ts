@@ -34,6 +34,14 @@ export function planOf({ fast }: { readonly fast: boolean }): Plan {
   return fast ? { ...usual, slowMs: 5_000, marginMs: 500 } : usual;
 }
 
+/** All of the demo, consumers joining and the backlog of log delivery included; a round figure. */
+export function aboutSeconds({ slowMs, marginMs }: Plan): number {
+  const rounds = 2 * (slowMs + 2 * marginMs);
+  const backlog = 0.4 * slowMs;
+  const joining = 4_000;
+  return Math.round((rounds + backlog + joining) / 10_000) * 10;
+}
+
 /** The drawing has so many columns; this many of them are the slow record. */
 export const columnsMax = 48;
 const columnsOfSlowRecord = 30;

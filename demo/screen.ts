@@ -1,6 +1,6 @@
 import type { Figures } from './figures.ts';
 import { coloured, legend, linesOfPanel, type Paint, panel, plain } from './panel.ts';
-import type { Plan, RoundName } from './plan.ts';
+import { aboutSeconds, type Plan, type RoundName } from './plan.ts';
 import { conclusion, count, seconds } from './words.ts';
 
 /** Where the demo is shown: drawn anew in place on a terminal, or a line now and then elsewhere. */
@@ -93,7 +93,7 @@ class LineScreen implements Screen {
   constructor(stream: NodeJS.WriteStream, plan: Plan) {
     this.#stream = stream;
     this.#everyMs = plan.slowMs / 4;
-    this.#print(headline(plan));
+    this.#print(`${headline(plan)}; about ${aboutSeconds(plan)} s in all`);
   }
 
   show(name: RoundName, figures: Figures | undefined, state: string): void {
