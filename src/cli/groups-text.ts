@@ -30,7 +30,8 @@ export function groupsLines(groups: readonly GroupSummary[]): string[] {
 /** One group with its members. */
 export function groupLines(group: GroupDetails): string[] {
   const { state, generation, members, topics } = group;
-  const lines = [`${group.group}: ${state}, generation ${generation}, ${members.length} members`];
+  const facts = [state, ...(generation === null ? [] : [`generation ${generation}`])];
+  const lines = [`${group.group}: ${facts.join(', ')}, consumers: ${members.length}`];
   const rows = topics.map((topic) => [topic.topic, ...topicCells(topic, members.length)]);
   if (rows.length > 0) lines.push('', ...table(['TOPIC', ...topicColumns], rows));
   const memberRows = topics.flatMap((topic) =>

@@ -1,3 +1,4 @@
+import { get, type IncomingMessage } from 'node:http';
 import type { GroupDetails, GroupSummary } from '../broker/admin/group-view.ts';
 import { settingsTable } from '../config/settings.ts';
 import { BrokerError } from '../core/errors.ts';
@@ -22,19 +23,18 @@ export async function groups(options: GroupsOptions, print: (text: string) => vo
   if (options.export) {
     if (groupId === undefined) throw usage('--export needs the name of a group');
     const response = await ask(origin, `${path}/export`);
-    const decoder = new TextDecoder();
-    for await (const chunk of response.body!) print(decoder.decode(chunk, { stream: true }));
+    for await (const piece of response) print(piece as string);
     return;
   }
-  const response = await ask(origin, path);
+  const answer = JSON.parse(await textOf(await ask(origin, path))) as unknown;
   if (options.json) {
-    print(`${JSON.stringify(await response.json(), null, 2)}\n`);
+    print(`${JSON.stringify(answer, null, 2)}\n`);
     return;
   }
   const lines =
     groupId === undefined
-      ? groupsLines(((await response.json()) as { groups: GroupSummary[] }).groups)
-      : groupLines((await response.json()) as GroupDetails);
+      ? groupsLines((answer as { groups: GroupSummary[] }).groups)
+      : groupLines(answer as GroupDetails);
   print(`${lines.join('\n')}\n`);
 }
 
@@ -51,19 +51,28 @@ function originOf(admin: string | undefined): string {
   }
 }
 
-async function ask(origin: string, path: string): Promise<Response> {
-  let response: Response;
+/** With a plain client: `fetch` refuses ports that browsers do. */
+async function ask(origin: string, path: string): Promise<IncomingMessage> {
+  let response: IncomingMessage;
   try {
-    response = await fetch(`${origin}${path}`);
+    response = await new Promise((resolve, reject) => {
+      get(`${origin}${path}`, resolve).on('error', reject);
+    });
   } catch (error) {
-    const { cause } = error as { cause?: { code?: string; message?: string } };
-    const reason = cause?.code ?? cause?.message ?? (error as Error).message;
+    const { code, message } = error as NodeJS.ErrnoException;
     const hint = 'is it running, and is this its admin.listen?';
-    throw failure(`no broker answers at ${origin}: ${reason}; ${hint}`, error);
+    throw failure(`no broker answers at ${origin}: ${code ?? message}; ${hint}`, error);
   }
-  if (response.ok) return response;
-  const text = await response.text();
-  throw failure(errorOf(text) ?? `${origin}${path} answered ${response.status}`);
+  response.setEncoding('utf8');
+  if (response.statusCode === 200) return response;
+  const reason = errorOf(await textOf(response));
+  throw failure(reason ?? `${origin}${path} answered with status ${response.statusCode}`);
+}
+
+async function textOf(response: IncomingMessage): Promise<string> {
+  let text = '';
+  for await (const piece of response) text += piece as string;
+  return text;
 }
 
 function errorOf(text: string): string | undefined {

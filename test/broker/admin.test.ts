@@ -1,7 +1,9 @@
 /** What operators see over HTTP of groups, of the broker's health, and as metrics. */
 import assert from 'node:assert/strict';
 import test, { type TestContext } from 'node:test';
+import { AdminApi } from '../../src/broker/admin/admin-api.ts';
 import type { GroupDetails, GroupSummary } from '../../src/broker/admin/group-view.ts';
+import { createNetCounters } from '../../src/net/limits.ts';
 import { commit } from './group-client.ts';
 import { KeyedMember, send } from './keyed-member.ts';
 import { startTestNode, type TestNode, type TestNodeOptions } from './support.ts';
@@ -180,7 +182,7 @@ test('what is not there has status 404', async (t) => {
   }
 });
 
-test('health: 503 while the disk is too full to take records, 200 otherwise', async (t) => {
+test('health: 503 while the disk is too full to take records, and when it stops', async (t) => {
   const node = await startAdmin(t, { settings: { 'disk.low.water.bytes': 1 } });
   const health = await get(node, '/health');
   assert.deepEqual([health.status, await health.json()], [200, { status: 'ok', reasons: [] }]);
@@ -188,6 +190,11 @@ test('health: 503 while the disk is too full to take records, 200 otherwise', as
   const full = await get(node, '/health');
   assert.equal(full.status, 503);
   assert.match(JSON.stringify(await full.json()), /nearly full: produce is refused/);
+  const api = new AdminApi(node.broker, createNetCounters());
+  api.isStopping = true;
+  const stopping = await api.answer('/health');
+  assert.equal(stopping.status, 503);
+  assert.match(String(stopping.body), /it is stopping/);
 });
 
 test('without an address there is no endpoint', async (t) => {

@@ -16,7 +16,7 @@ test('--version prints the version of the package', async (t) => {
 test('--help lists the commands and the exit statuses', async (t) => {
   const { code, output } = await run(t, ['--help']);
   assert.equal(code, 0);
-  for (const word of ['start', 'settings', 'check', 'Exit status', '--version']) {
+  for (const word of ['start', 'groups', 'settings', 'check', 'Exit status', '--version']) {
     assert(output.includes(word), word);
   }
   const start = await run(t, ['start', '--help']);

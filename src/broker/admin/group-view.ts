@@ -19,7 +19,8 @@ export function groupSummary(broker: Broker, groupId: string) {
     group: groupId,
     state: groupState as string,
     protocolType,
-    generation: group?.generationId ?? -1,
+    /** Null where it has had none: it only commits. */
+    generation: group?.generationId ?? null,
     members: members.length,
     topics: topicsOf(broker, groupId).map((topic) => topicView(broker, groupId, topic)),
   };

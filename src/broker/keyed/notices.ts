@@ -43,7 +43,7 @@ export class Notices {
     this.#crowded.set(groupId, generationId);
     this.#log.warn(
       { groupId, generationId, members: members.size, lanes: laneCount },
-      'a group has more consumers than lanes, so some of them are idle: add partitions to its topics',
+      'a group has more consumers than lanes, so some are idle: add partitions to its topics',
     );
   }
 

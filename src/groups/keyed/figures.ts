@@ -15,9 +15,9 @@ export interface Figures {
   readonly inHand: number;
   /** Keys that somebody holds: what comes next of them goes to nobody else. */
   readonly leasedKeys: number;
-  /** Those of them that nothing in hand is of: handled and not committed, or kept after a commit. */
+  /** Those that nothing in hand is of: handled and not committed, or kept after a commit. */
   readonly pinnedKeys: number;
-  /** Records that wait behind one that is granted. */
+  /** Records that wait behind one that is granted, those left in the log (spill.ts) included. */
   readonly held: number;
   /** Those of them whose key is pinned. */
   readonly heldByPinned: number;
@@ -48,10 +48,11 @@ export function figuresOf(dispatcher: Dispatcher): Figures {
     leasedKeys++;
     // One that failed is counted among those that wait, whoever holds its key.
     const waits = keys.pause[key] === KeyPause.none ? 0 : 1;
-    held += keys.pending[key]! - waits;
+    const behind = keys.pending[key]! + keys.spilled[key]! - waits;
+    held += behind;
     if (atWork.has(key)) continue;
     pinnedKeys++;
-    heldByPinned += keys.pending[key]! - waits;
+    heldByPinned += behind;
   }
   const failed = failedRecords(dispatcher);
   return { granted, inHand, leasedKeys, pinnedKeys, held, heldByPinned, ...failed };
@@ -72,15 +73,17 @@ function keysInHand({ board, members }: Dispatcher): Set<number> {
 }
 
 function failedRecords({ board, failures }: Dispatcher) {
+  const { keys, store } = board;
   const waiting = { retry: 0, suspect: 0, deadLetter: 0, halted: 0 };
   let heldByWaiting = 0;
   for (const ref of failures.tried) {
     const name = pauseNames[failures.pauseOf(ref)];
     if (name === undefined) continue;
     waiting[name]++;
-    const key = board.store.key[ref]!;
+    const key = store.key[ref]!;
     // What waits behind a record whose key somebody holds is counted there.
-    if (key >= 0 && board.keys.holder[key] === none) heldByWaiting += board.keys.pending[key]! - 1;
+    if (key < 0 || keys.holder[key] !== none) continue;
+    heldByWaiting += keys.pending[key]! + keys.spilled[key]! - 1;
   }
   return { waiting, heldByWaiting };
 }
