@@ -61,7 +61,7 @@ final class GroupChecks {
         checks.add("two groups get the same records", this::twoGroups);
     }
 
-    private static String[] with(String assignor, String... more) {
+    static String[] with(String assignor, String... more) {
         List<String> settings = new ArrayList<>(List.of(more));
         settings.add("partition.assignment.strategy");
         settings.add(ASSIGNOR_CLASSES.get(assignor));

@@ -20,6 +20,15 @@ public final class Main {
             new AdminConfigChecks(clients).register(checks);
             new AdminGroupChecks(clients).register(checks);
             new WireChecks(clients).register(checks);
+            if ("keylane".equals(System.getenv("COMPAT_BROKER"))) {
+                new KeyedChecks(clients).register(checks);
+                new KeyedGroupChecks(clients).register(checks);
+                new KeyedFailureChecks(clients).register(checks);
+                new KeyedWireChecks(clients).register(checks);
+            } else {
+                System.out.println(
+                    "the checks of keyed delivery are left out: COMPAT_BROKER is not keylane");
+            }
             boolean fast = "1".equals(System.getenv("FAST"));
             failed = checks.run(fast, System.getenv("ONLY"), PARALLEL);
         }
