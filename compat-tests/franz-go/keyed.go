@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"keylane.test/harness"
@@ -116,6 +117,9 @@ func keyedLag(t *T, group, topic string, _ int) int {
 	defer client.Close()
 	lags, err := kadm.NewClient(client).Lag(t, group)
 	t.NoError(err, "lag")
+	if errors.Is(lags.Error(), kerr.GroupIDNotFound) {
+		return -1
+	}
 	t.NoError(lags.Error(), "lag")
 	total := 0
 	for _, partition := range lags[group].Lag[topic] {

@@ -21,7 +21,8 @@ type Keyed struct {
 	Send func(t *T, topic string, records []KeyedRecord)
 	// Join starts a consumer of a group; leave ends it gracefully, once.
 	Join func(t *T, member KeyedMember) (leave func())
-	// Lag adds up, over all partitions, log end minus committed offset, as a tool computes it.
+	// Lag adds up, over all partitions, log end minus committed offset, as a tool computes it; it is
+	// -1 while the group is not known.
 	Lag func(t *T, group, topic string, partitions int) int
 
 	// CommitsInWork tells whether the client's own commits cover the record that is being handled.
@@ -119,31 +120,48 @@ func (g *keyedGroup) finished() {
 	}
 }
 
-// flow sends records of all keys, round by round, until it is stopped, and then tells how many.
-func (g *keyedGroup) flow(keys []string, every time.Duration) (stop func() int) {
+// flow sends the records of one round after the other until it is stopped, then it tells how many.
+func (g *keyedGroup) flow(
+	every time.Duration, recordsOf func(round int) []KeyedRecord,
+) (stop func() int) {
 	ctx, cancel := context.WithCancel(g.t)
-	rounds, ended := 0, make(chan struct{})
+	count, ended := 0, make(chan struct{})
 	go func() {
 		defer close(ended)
 		ticker := time.NewTicker(every)
 		defer ticker.Stop()
-		for ctx.Err() == nil {
-			g.send(keyedRounds(keys, rounds, rounds+1))
-			rounds++
+		for round := 0; ctx.Err() == nil; round++ {
+			records := recordsOf(round)
+			g.send(records)
+			count += len(records)
 			select {
 			case <-ticker.C:
 			case <-ctx.Done():
 			}
 		}
 	}()
-	g.t.Cleanup(func() {
+	stop = sync.OnceValue(func() int {
 		cancel()
 		<-ended
+		return count
 	})
-	return func() int {
-		cancel()
-		<-ended
-		return rounds * len(keys)
+	g.t.Cleanup(func() { stop() })
+	return stop
+}
+
+// sameKeys are the records of rounds in which each key has one.
+func sameKeys(keys []string) func(round int) []KeyedRecord {
+	return func(round int) []KeyedRecord { return keyedRounds(keys, round, round+1) }
+}
+
+// newKeys are the records of rounds in which each record has a key of its own.
+func newKeys(count int) func(round int) []KeyedRecord {
+	return func(round int) []KeyedRecord {
+		records := make([]KeyedRecord, count)
+		for i := range records {
+			records[i] = KeyedRecord{Key: fmt.Sprintf("new-%d-%d", round, i)}
+		}
+		return records
 	}
 }
 

@@ -16,5 +16,6 @@ func main() {
 		adminChecks(),
 		adminGroupChecks(),
 		versionChecks(),
+		harness.KeyedChecks(keyedClient),
 	), harness.ReadyWhen(awaitCoordinators))
 }

@@ -1,0 +1,102 @@
+"""confluent-kafka in the checks of keyed delivery (python-common/keyed_group.py)."""
+
+import threading
+
+from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException, TopicPartition
+from confluent_kafka.admin import OffsetSpec
+
+from clients import admin_client, consumer, create_topic, deliver, producer
+from keyed_place import SESSION_SECONDS, Delivery
+
+TRAITS = {"commits_in_work": True, "fetches_behind": True, "in_hand_max": 256}
+
+
+def new_topic(bootstrap, partitions, **config):
+    return create_topic(admin_client(bootstrap), partitions, prefix="keyed", **config)
+
+
+class Sender:
+    def __init__(self, bootstrap):
+        self._client = producer(bootstrap, linger_ms=0)
+
+    def send(self, topic, records):
+        deliver(
+            self._client,
+            [{"topic": topic, "key": key, "value": str(number)} for key, number in records],
+        )
+
+    def close(self):
+        pass
+
+
+open_sender = Sender
+
+
+def join(place):
+    settings = {
+        "client.id": place.name,
+        "session.timeout.ms": SESSION_SECONDS * 1000,
+        "heartbeat.interval.ms": 300,
+        "enable.auto.commit": place.own_commits,
+        "auto.commit.interval.ms": 300,
+    }
+    client = consumer(place.bootstrap, place.group, **settings)
+    client.subscribe([place.topic])
+    leaving = threading.Event()
+
+    def run():
+        try:
+            while not leaving.is_set():
+                handle_some(client, place, leaving)
+            client.close()
+        except Exception as error:  # the check looks at it
+            place.fail(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+
+    def leave():
+        leaving.set()
+        thread.join(30)
+
+    return leave
+
+
+def handle_some(client, place, leaving):
+    """Hands over what is polled at once; when the member is to leave, the rest is given back."""
+    handled = {}
+    for message in client.consume(1 if place.own_commits else 50, timeout=0.05):
+        if message.error():
+            raise KafkaException(message.error())
+        if leaving.is_set():
+            break
+        record = Delivery(
+            message.key().decode(), int(message.value()), message.partition(), message.offset()
+        )
+        place.handle(record)
+        if place.commit_each:
+            client.commit(message=message, asynchronous=False)
+        else:
+            handled[record.partition] = record.offset + 1
+    if handled and not place.own_commits:
+        offsets = [TopicPartition(place.topic, part, at) for part, at in handled.items()]
+        client.commit(offsets=offsets, asynchronous=False)
+
+
+def lag(bootstrap, group, topic, partitions):
+    admin = admin_client(bootstrap)
+    places = [TopicPartition(topic, part) for part in range(partitions)]
+    ends = {
+        place.partition: future.result(20).offset
+        for place, future in admin.list_offsets(
+            {place: OffsetSpec.latest() for place in places}
+        ).items()
+    }
+    request = [ConsumerGroupTopicPartitions(group, places)]
+    answer = admin.list_consumer_group_offsets(request)[group].result(20)
+    # As kafka-consumer-groups: a partition without an offset has no lag of its own to show.
+    return sum(
+        ends[place.partition] - place.offset
+        for place in answer.topic_partitions
+        if place.offset >= 0
+    )

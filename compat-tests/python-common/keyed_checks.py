@@ -1,0 +1,260 @@
+"""The checks of keyed delivery, the same for every Python client: test_keyed.py of its folder imports
+them, keyed_client.py there says how they are done.
+
+TRAITS of a client:
+    commits_in_work   its own commits cover the record that is being handled
+    fetches_behind    it fetches on behind an answer of which it has handed out nothing, so that no
+                      fetch of it proves anything
+    in_hand_max       bounds the keys that may wait for a consumer that is stuck in a handler: those
+                      of the records that its client fetched ahead
+"""
+
+import threading
+import time
+
+import pytest
+
+from broker_suite import until
+from keyed_client import TRAITS
+from keyed_group import LANE_OFFSETS, KeyedGroup, key_names, rounds, takes
+from wire_proxy import Proxy
+
+NAMES = ["a", "b", "c"]
+
+
+@pytest.fixture
+def new_group(bootstrap):
+    groups = []
+
+    def create(**options):
+        groups.append(KeyedGroup(bootstrap, **options))
+        return groups[-1]
+
+    yield create
+    for group in groups:
+        group.close()
+
+
+def all_work(group):
+    """Waits until every member has handled records that come in slowly."""
+
+    def busy():
+        return all(group.sentinel.handled_by[name] > 10 for name in NAMES)
+
+    until(busy, lambda: f"all members work: {dict(group.sentinel.handled_by)} {group.failures}")
+
+
+def test_each_record_once(new_group):
+    group, keys, offsets = new_group(), key_names(500), []
+    group.send(rounds(keys, 0, 5))
+    for name in NAMES:
+        group.join(name, lambda record: offsets.append(record.offset))
+    group.sentinel.reached(500)
+    group.send(rounds(keys, 5, 10))
+    group.sentinel.reached(5_000)
+    group.finished()
+    group.sentinel.assert_once(5_000)
+    assert all(group.sentinel.handled_by[name] > 0 for name in NAMES)
+    # Otherwise the group reads the log, and most of the other checks would pass as well.
+    assert min(offsets) >= LANE_OFFSETS
+
+
+@pytest.mark.slow
+def test_slow_record_delays_its_own_key_only(new_group):
+    group, gate = new_group(), threading.Event()
+
+    def handle(record):
+        if record.key == "slow" and record.number == 0:
+            gate.wait(40)
+
+    for name in NAMES:
+        group.join(name, handle)
+    # All three take part before it begins.
+    warm = key_names(60, "warm")
+    stop = group.flow(lambda number: rounds(warm, number, number + 1), 0.05)
+    all_work(group)
+    sent = stop()
+    group.sentinel.reached(sent)
+    group.finished()
+
+    group.send([("slow", 0)])
+    until(lambda: "slow" in group.sentinel.in_work, "the slow record is in work")
+    start = time.monotonic()
+    busy = group.sentinel.in_work["slow"]
+    before = group.sentinel.handled_by[busy]
+    group.send(rounds(["slow"], 1, 51))
+    keys = key_names(1_000)
+    group.send(rounds(keys, 0, 3))
+    try:
+        until(
+            lambda: group.sentinel.behind(keys, 3) <= TRAITS["in_hand_max"],
+            lambda: f"{group.sentinel.behind(keys, 3)} keys wait",
+            5,
+        )
+        # As long as a consumer of many a system is given up after.
+        time.sleep(max(0, 5 - (time.monotonic() - start)))
+        assert group.sentinel.next["slow"] == 0
+        assert group.sentinel.handled_by[busy] == before
+    finally:
+        gate.set()
+    sent += 3_051
+    group.sentinel.reached(sent)
+    group.finished()
+    group.sentinel.assert_once(sent)
+
+
+@pytest.mark.slow
+def test_rolling_restart(new_group):
+    group, keys = new_group(), key_names(50)
+    for name in NAMES:
+        group.join(name, takes(0.001), commit_each=True)
+
+    def records(number):
+        # What a client dropped when it rejoined comes back to it when it comes back for more, so
+        # there has to be something of other keys as well.
+        return rounds(keys, number, number + 1) + [(f"new-{number}-{each}", 0) for each in range(10)]
+
+    stop = group.flow(records, 0.1)
+    group.sentinel.reached(200)
+    for name in NAMES:
+        group.leave(name)
+        group.join(f"{name} again", takes(0.001), commit_each=True)
+        group.sentinel.reached(group.sentinel.handled + 200)
+    sent = stop()
+    group.sentinel.reached(sent)
+    group.finished()
+    group.sentinel.assert_once(sent)
+
+
+@pytest.mark.slow
+def test_kill_9_of_a_consumer(new_group):
+    """Its keys go on when its session is over, and at most what it had handled and not yet committed
+    comes again."""
+    group, keys = new_group(), key_names(50)
+    kill = group.join_process("victim", 0.02)
+    for name in ("b", "c"):
+        group.join(name, takes(0.001))
+    stop = group.flow(lambda number: rounds(keys, number, number + 1), 0.1)
+    until(lambda: group.sentinel.handled_by["victim"] > 30, "the victim has handled some")
+    kill()
+    group.sentinel.reached(group.sentinel.handled + 500)
+    sent = stop()
+    group.sentinel.reached(sent)
+    group.finished()
+    group.sentinel.assert_in_order()
+    assert group.sentinel.handled == sent
+    assert group.sentinel.repeated <= 300
+
+
+def test_commit_and_resume(new_group):
+    group, keys = new_group(), key_names(30)
+    group.send(rounds(keys, 0, 10))
+    group.join("first", takes(0.005), commit_each=True)
+    group.sentinel.reached(50)
+    group.leave("first")
+    handled = group.sentinel.handled
+    assert handled < 300, "it left in the middle"
+    assert group.lag() == 300 - handled
+    group.send(rounds(keys, 10, 12))
+    group.join("second", commit_each=True)
+    group.sentinel.reached(360)
+    group.finished()
+    group.sentinel.assert_once(360)
+
+
+def test_lag_is_what_is_unfinished(new_group):
+    """Every second key stops at its fourth record, which leaves holes all over the partitions."""
+    group, keys, gate = new_group(), key_names(20), threading.Event()
+    held = set(keys[::2])
+
+    def handle(record):
+        if record.key in held and record.number == 3:
+            gate.wait(40)
+
+    group.send(rounds(keys, 0, 10))
+    for name in NAMES:
+        group.join(name, handle, commit_each=True)
+    lags = []
+
+    def agrees():
+        handled = group.sentinel.handled
+        lags.append(group.lag())
+        is_settled = group.sentinel.in_work and group.sentinel.handled == handled
+        return is_settled and lags[-1] == 200 - handled
+
+    try:
+        until(agrees, lambda: f"a true lag: {lags[-1]}, {group.sentinel.handled} handled")
+        assert 10 <= lags[-1] <= 190
+    finally:
+        gate.set()
+    group.sentinel.reached(200)
+    group.finished()
+    group.sentinel.assert_once(200)
+
+
+@pytest.mark.slow
+def test_long_handler_while_others_come_and_go(new_group):
+    """One member is in a handler for longer than its session while another one joins and a third
+    leaves: nobody else pauses, and nobody else gets the record."""
+    group = new_group()
+
+    def handle(record):
+        if record.key == "long" and record.number == 0:
+            time.sleep(12)
+
+    for name in NAMES:
+        group.join(name, handle)
+    # Keys that are new all the time, because a key that the busy member has in hand waits with it.
+    stop = group.flow(lambda number: [(f"new-{number}-{each}", 0) for each in range(30)], 0.1)
+    all_work(group)
+    group.send([("long", 0), ("long", 1)])
+    until(lambda: "long" in group.sentinel.in_work, "the long one is in work")
+    busy = group.sentinel.in_work["long"]
+    stays, leaves = [name for name in NAMES if name != busy]
+    group.sentinel.start_pauses()
+    group.join("guest", handle)
+    until(lambda: group.sentinel.handled_by["guest"] > 20, "the guest has work")
+    group.leave(leaves)
+    until(lambda: group.sentinel.next["long"] > 0, "the long one is done", 30)
+    pauses = {name: group.sentinel.longest_pause(name) for name in (stays, "guest")}
+    sent = stop() + 2
+    group.sentinel.reached(sent)
+    group.finished()
+    group.sentinel.assert_once(sent)
+    assert max(pauses.values()) < 3, pauses
+
+
+@pytest.mark.slow
+def test_commits_and_fetches_beside_a_handler(new_group, bootstrap):
+    """What the client sends while a record is being handled; the broker's view of what a client has
+    in hand is built on it. One record per answer: the second one is sent when the first is in
+    work."""
+    group, proxy, gate, places = new_group(partitions=1), Proxy(bootstrap), threading.Event(), []
+
+    def handle(record):
+        places.append(record)
+        if record.key == "slow":
+            gate.wait(40)
+
+    group.join("a", handle, bootstrap=proxy.address, own_commits=True)
+    group.send([("first", 0)])
+    group.sentinel.reached(1)
+    group.finished()
+
+    group.send([("slow", 0)])
+    until(lambda: len(places) == 2, "the slow record is in work")
+    start = time.monotonic()
+    group.send([("behind", 0)])
+    # Intervals of commits and long polls pass several times over.
+    time.sleep(2)
+    asked = proxy.since(start)
+    gate.set()
+    group.sentinel.reached(3)
+    group.finished()
+    group.sentinel.assert_once(3)
+    _, slow, behind = places
+    commits = any(each.is_commit and each.offset > slow.offset for each in asked)
+    fetches = any(not each.is_commit and each.offset > behind.offset for each in asked)
+    group.close()
+    proxy.close()
+    assert (commits, fetches) == (TRAITS["commits_in_work"], TRAITS["fetches_behind"]), asked
