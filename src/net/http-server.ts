@@ -6,7 +6,7 @@ import {
   type ServerResponse,
   STATUS_CODES,
 } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { type AddressInfo, isIP } from 'node:net';
 import { BrokerError } from '../core/errors.ts';
 import type { HostPort } from './listeners.ts';
 
@@ -34,6 +34,7 @@ const chunkLength = 64 * 1024;
 export class HttpServer {
   readonly #options: HttpServerOptions;
   readonly #server: Server;
+  #isLocal = false;
 
   constructor(options: HttpServerOptions) {
     this.#options = options;
@@ -51,6 +52,7 @@ export class HttpServer {
 
   /** Answers the address, with the real port. */
   listen({ host, port }: HostPort): Promise<HostPort> {
+    this.#isLocal = /^(127\..*|::1|localhost)$/.test(host);
     return new Promise((resolve, reject) => {
       this.#server.once('error', (error: NodeJS.ErrnoException) => {
         const reason = error.code ?? error.message;
@@ -72,11 +74,18 @@ export class HttpServer {
     });
   }
 
+  #refusal(request: IncomingMessage): HttpAnswer | undefined {
+    if (request.method !== 'GET' && request.method !== 'HEAD') return refusal(405);
+    // A page in this machine's browser whose name was made to lead here (DNS rebinding).
+    if (this.#isLocal && !isMadeLocally(request)) return refusal(421);
+    return undefined;
+  }
+
   async #respond(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const isRead = request.method === 'GET' || request.method === 'HEAD';
-    if (!isRead) response.setHeader('Allow', 'GET, HEAD');
     const path = (request.url ?? '/').split('?', 1)[0]!;
-    const { status, contentType, body } = isRead ? await this.#options.answer(path) : refused;
+    const answer = this.#refusal(request) ?? this.#options.answer(path);
+    const { status, contentType, body } = await answer;
+    if (status === 405) response.setHeader('Allow', 'GET, HEAD');
     response.writeHead(status, {
       'Content-Type': contentType,
       'Cache-Control': 'no-store',
@@ -87,11 +96,16 @@ export class HttpServer {
   }
 }
 
-const refused: HttpAnswer = {
-  status: 405,
-  contentType: 'text/plain; charset=utf-8',
-  body: `${STATUS_CODES[405]}\n`,
-};
+function refusal(status: number): HttpAnswer {
+  const body = `${STATUS_CODES[status]}\n`;
+  return { status, contentType: 'text/plain; charset=utf-8', body };
+}
+
+/** Whether the request was made to this machine by a name that only this machine can have. */
+function isMadeLocally({ headers }: IncomingMessage): boolean {
+  const name = (headers.host ?? '').replace(/:\d*$/, '');
+  return name === 'localhost' || isIP(name.replace(/^\[(.*)\]$/, '$1')) !== 0;
+}
 
 async function write(response: ServerResponse, body: string | Iterable<string>): Promise<void> {
   if (typeof body === 'string') {

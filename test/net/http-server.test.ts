@@ -37,6 +37,24 @@ test('whatever would change something is refused', async (t) => {
   }
 });
 
+test('on the own machine, requests under names of others are refused', async (t) => {
+  const { port } = await startServer(t, () => ({ status: 200, contentType, body: 'figures' }));
+  const cases: readonly (readonly [string, number])[] = [
+    ['localhost:1', 200],
+    ['127.0.0.1', 200],
+    ['[::1]:9644', 200],
+    ['page.example:9644', 421],
+    ['127.0.0.1.page.example', 421],
+  ];
+  for (const [host, expected] of cases) {
+    const socket = connect(port, '127.0.0.1');
+    socket.write(`GET / HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`);
+    const [answer] = (await once(socket, 'data')) as [Buffer];
+    socket.destroy();
+    assert.equal(Number(String(answer).split(' ')[1]), expected, host);
+  }
+});
+
 test('a long body is made while it is sent, and no further when the client is gone', async (t) => {
   let made = 0;
   function* pieces(): Iterable<string> {

@@ -1,5 +1,6 @@
 import { figuresOf, type Lease, leaseOf, oldestLease } from '../../groups/keyed/figures.ts';
 import type { Member } from '../../groups/keyed/member.ts';
+import { slotsMax } from '../../state/keyed/keyed-table.ts';
 import type { Topic } from '../../state/topics.ts';
 import type { Broker } from '../broker.ts';
 import type { Delivery } from '../keyed/delivery.ts';
@@ -112,8 +113,14 @@ export function topicView(broker: Broker, groupId: string, topic: Topic) {
     failedAttempts: counters?.charged ?? 0,
     deadLetters: counters?.deadLetters ?? 0,
     commitsBeyond: counters?.commitsBeyond ?? 0,
-    hints: delivery === undefined ? [] : hintsOf(broker, delivery),
+    hints: delivery === undefined ? logHints(broker, groupId, topic) : hintsOf(broker, delivery),
   };
+}
+
+function logHints(broker: Broker, groupId: string, topic: Topic): string[] {
+  const isKeyed = broker.deliveryOf(groupId, topic.name).mode === 'keyed';
+  if (!isKeyed || broker.replica.state.keyed.freeSlot(topic.id) !== undefined) return [];
+  return [`the topic has ${slotsMax} groups in keyed delivery, and room for no other`];
 }
 
 function hintsOf(broker: Broker, delivery: Delivery): string[] {

@@ -1,3 +1,4 @@
+import type { Outcome } from '../../replica/group-commit.ts';
 import type { Broker } from '../broker.ts';
 
 export interface Health {
@@ -16,9 +17,9 @@ export async function healthOf(broker: Broker, isStopping: boolean): Promise<Hea
   const reasons: string[] = [];
   if (disk.isCritical) reasons.push('the disk is full: the reserve is given up');
   else if (!disk.mayGrow(1)) reasons.push('the disk is nearly full: produce is refused');
-  if (!(await commits(broker))) {
-    reasons.push(`what was written ${commitMsMax} ms ago is not on disk yet`);
-  }
+  const outcome = await outcomeOfPlanned(broker);
+  if (outcome === 'late') reasons.push(`what is ${commitMsMax} ms old is not on disk yet`);
+  else if (outcome !== 'applied') reasons.push(`the journal refused an entry: ${outcome}`);
   return reasons.length === 0 ? { status: 'ok', reasons } : failing(reasons);
 }
 
@@ -26,13 +27,13 @@ function failing(reasons: readonly string[]): Health {
   return { status: 'failing', reasons };
 }
 
-/** False where the journal does not finish what is under way. */
-function commits({ replica, clock }: Broker): Promise<boolean> {
+/** What comes of all that is under way to the disk now. */
+function outcomeOfPlanned({ replica, clock }: Broker): Promise<Outcome | 'late'> {
   return new Promise((resolve) => {
-    const cancel = clock.after(commitMsMax, () => resolve(false));
+    const cancel = clock.after(commitMsMax, () => resolve('late'));
     replica.afterPlanned((outcome) => {
       cancel();
-      resolve(outcome === 'applied');
+      resolve(outcome);
     });
   });
 }

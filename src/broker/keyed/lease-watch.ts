@@ -30,7 +30,7 @@ export class LeaseWatch {
   readonly #broker: Broker;
   readonly #deliveries: () => Iterable<Delivery>;
   readonly #warned = new WeakMap<Member, Warned>();
-  /** In which keys were pinned, as they are now. */
+  /** In which keys were seen to be pinned. */
   readonly #pinned = new WeakSet<Delivery>();
   #booksMs = 0;
   #cancelTimer: (() => void) | undefined;
