@@ -53,7 +53,7 @@ class Rig {
         ends: Array.from({ length: count }, (_, i) => (i + 1) * recordBytes),
       };
       this.#offset += count;
-      this.dispatcher.file(batch, this.#now);
+      this.dispatcher.filing.file(batch, this.#now);
     }
     this.dispatcher.takeEffects();
   }

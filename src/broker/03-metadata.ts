@@ -10,6 +10,7 @@ import { ZERO_UUID } from '../protocol/uuid.ts';
 import type { Topic } from '../state/topics.ts';
 import { partitionsPerRequestMax } from './19-create-topics.ts';
 import type { Broker } from './broker.ts';
+import { defaultPartitionCount } from './default-partitions.ts';
 import { distinctBy } from './distinct.ts';
 import { defineHandler, type RequestContext } from './handler.ts';
 import { allClusterOperations, allTopicOperations } from './operations.ts';
@@ -64,13 +65,19 @@ function isMissing({ name, topicId }: Requested, broker: Broker): boolean {
  */
 async function createAll(missing: readonly Requested[], broker: Broker): Promise<void> {
   const names = new Set(missing.map(({ name }) => name!));
-  const partitionCount = broker.settings['num.partitions'];
   // Those that are too many for one request come with the next: clients ask again.
-  const first = [...names].slice(0, Math.floor(partitionsPerRequestMax / partitionCount));
+  let left = partitionsPerRequestMax;
+  const first: string[] = [];
+  for (const name of names) {
+    left -= defaultPartitionCount(broker, name, new Map());
+    if (left < 0) break;
+    first.push(name);
+  }
   await Promise.all(
     first.map((name) => {
       const underWay = broker.topics.creating(name);
       if (underWay !== undefined) return underWay;
+      const partitionCount = defaultPartitionCount(broker, name, new Map());
       const room = broker.settings['max.partitions'] - broker.topics.partitionCount;
       if (partitionCount > room) return undefined;
       return broker.topics.create({ name, partitionCount, configs: new Map() });

@@ -11,6 +11,7 @@ import type { NewTopic } from '../replica/topic-planner.ts';
 import { assignmentError } from './assignments.ts';
 import type { Broker } from './broker.ts';
 import { topicConfigEntries } from './config-entries.ts';
+import { defaultPartitionCount } from './default-partitions.ts';
 import { defineHandler } from './handler.ts';
 import { outcomeError, type Refusal, refuse } from './refusal.ts';
 import { topicNameError } from './topic-names.ts';
@@ -87,7 +88,9 @@ function totalPartitions(topics: readonly AskedTopic[], broker: Broker): number 
 
 function partitionCountOf(topic: AskedTopic, broker: Broker): number {
   if (topic.assignments.length > 0) return topic.assignments.length;
-  return topic.numPartitions === -1 ? broker.settings['num.partitions'] : topic.numPartitions;
+  if (topic.numPartitions !== -1) return topic.numPartitions;
+  const configs = topic.configs.map(({ name, value }) => [name, value ?? ''] as const);
+  return defaultPartitionCount(broker, topic.name, new Map(configs));
 }
 
 async function create(topic: AskedTopic, creation: Creation): Promise<TopicResult> {

@@ -257,6 +257,12 @@ export const settingsTable = {
     64 * 1024 * mib,
     'memory for records that wait for their keys',
   ),
+  'keyed.lanes': integer(
+    32,
+    1,
+    1_000_000,
+    'partitions of a topic in keyed delivery that is made without a number: room for consumers',
+  ),
   'keyed.rebalance.wait.ms': integer(
     1000,
     0,

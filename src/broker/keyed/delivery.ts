@@ -74,8 +74,8 @@ export class Delivery {
       get isFull() {
         return dispatcher.board.spill.isShort;
       },
-      file: (batch) => dispatcher.file(batch, broker.keyed.now()),
-      onLogStart: (partition, offset) => dispatcher.deleteBelow(partition, offset),
+      file: (batch) => dispatcher.filing.file(batch, broker.keyed.now()),
+      onLogStart: (partition, offset) => dispatcher.filing.deleteBelow(partition, offset),
       onFiled: () => this.serve(),
     });
   }
@@ -234,7 +234,7 @@ export class Delivery {
         return board.spill.isReadingWanted ? 0 : Number.POSITIVE_INFINITY;
       },
       isFull: false,
-      file: (batch) => dispatcher.fileSpilled(batch, this.#broker.keyed.now()),
+      file: (batch) => dispatcher.filing.fileSpilled(batch, this.#broker.keyed.now()),
       onLogStart: () => undefined,
       onFiled: () => {
         if (feed.isCaughtUp && this.#spillFeed === feed) {

@@ -239,7 +239,7 @@ export class KeyedGroups implements GroupFollower {
     const { commitLag } = settings;
     return {
       id: member.memberId,
-      traits: commitLag === undefined ? traits : { ...traits, commitLag },
+      traits: commitLag === undefined ? traits : { ...traits, commitLag, isLagDeclared: true },
       leaseMs,
       sessionMs: sessionTimeoutMs,
     };
@@ -356,7 +356,7 @@ export class KeyedGroups implements GroupFollower {
   #onEmpty(groupId: string): void {
     for (const delivery of [...this.of(groupId)]) {
       const { ledger } = delivery.dispatcher;
-      if (!ledger.hasFinished) {
+      if (!leavesTrace(ledger)) {
         delivery.planned({ kind: 'closed' });
         this.#drop(delivery);
         continue;
@@ -416,7 +416,7 @@ export class KeyedGroups implements GroupFollower {
       for (const deliveries of this.#byGroup.values()) {
         const delivery = deliveries.get(topic.id);
         if (delivery === undefined) continue;
-        delivery.dispatcher.deleteBelow(partition, offset);
+        delivery.dispatcher.filing.deleteBelow(partition, offset);
         this.#touched.add(delivery);
       }
     }
@@ -490,6 +490,14 @@ export class KeyedGroups implements GroupFollower {
 
 /** Short enough for the shortest backoff to be felt. */
 const tickMs = 50;
+
+/**
+ * What a consumer that died had in hand is told from the rest when the next one comes, even if none
+ * has ever finished anything. One that merely looked and left is forgotten.
+ */
+function leavesTrace({ hasFinished, trials }: Ledger): boolean {
+  return hasFinished || [...trials.values()].some(({ reason }) => reason !== 'left');
+}
 
 function causeOf(cause: RemovalCause): ReturnCause {
   if (cause === 'left') return 'left';

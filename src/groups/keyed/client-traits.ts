@@ -24,6 +24,8 @@ export interface ClientTraits {
   readonly commitsHandledOnly: boolean;
   /** How many later records have to be committed before a committed one counts as handled. */
   readonly commitLag: number;
+  /** `delivery.commit.lag` says so of each record; else it holds for all of a commit together. */
+  readonly isLagDeclared: boolean;
   readonly proof: Proof;
   /** JoinGroup comes only between handlers: what is in hand then is not being handled. */
   readonly rejoinsBetweenHandlers: boolean;
@@ -41,6 +43,7 @@ const unknownClient: ClientTraits = {
   name: 'unknown',
   commitsHandledOnly: false,
   commitLag: 1,
+  isLagDeclared: false,
   proof: Proof.nothing,
   rejoinsBetweenHandlers: false,
   rejectsByRefetch: false,

@@ -2,15 +2,17 @@ import { assert } from '../../core/assert.ts';
 import type { KeyedEffect } from '../../state/keyed/effects.ts';
 import type { Ledger, LedgerRange } from '../../state/keyed/ledger.ts';
 import { Deadlines, type Now } from '../deadlines.ts';
-import { Board, type EarlierGrant } from './board.ts';
+import { Board } from './board.ts';
 import { type ClientTraits, Proof } from './client-traits.ts';
 import { DeliveryCounters } from './counters.ts';
-import { EarlierGrants } from './earlier-grants.ts';
 import { type FailureSettings, Failures, type RangePart } from './failures.ts';
+import { Filing } from './filing.ts';
 import { type Granted, grantRecords } from './grant.ts';
 import { LaneRange } from './lane-range.ts';
 import { Member } from './member.ts';
-import { type FiledBatch, none } from './record-store.ts';
+import { provenBy } from './proofs.ts';
+import { none } from './record-store.ts';
+import { Stranded } from './stranded.ts';
 import { type Waiter, Waiters } from './waiters.ts';
 import { type Demand, Window } from './window.ts';
 
@@ -52,11 +54,12 @@ export class Dispatcher {
   readonly failures: Failures;
   readonly deadlines = new Deadlines();
   readonly waiters: Waiters;
+  readonly filing: Filing;
   readonly counters: DeliveryCounters;
   /** Records behind those that are loaded: they count as ready when windows are measured. */
   backlog = 0;
+  readonly #stranded: Stranded;
   readonly #ranges: (LaneRange | undefined)[] = [];
-  readonly #earlier: EarlierGrants;
   #nextMember = 0;
   #effects: KeyedEffect[] = [];
 
@@ -73,7 +76,8 @@ export class Dispatcher {
     });
     this.failures = new Failures(this);
     this.waiters = new Waiters(this);
-    this.#earlier = new EarlierGrants();
+    this.#stranded = new Stranded(this);
+    this.filing = new Filing(this);
   }
 
   /** Effects since the last call, for the journal. */
@@ -130,7 +134,7 @@ export class Dispatcher {
         member.unfinished += range.grants.records;
         member.grants += range.grants.records;
         member.leaseStartMs = now.monotonicMs;
-        this.#earlier.add(restored);
+        this.filing.expect(restored);
       }
     }
   }
@@ -163,7 +167,7 @@ export class Dispatcher {
     if (range === undefined) return;
     this.plan({ kind: 'rangeClosed', lane });
     range.isPresent = false;
-    this.#dropIfDone(range);
+    this.dropIfDone(range);
   }
 
   presentRange(lane: number): LaneRange | undefined {
@@ -173,13 +177,18 @@ export class Dispatcher {
     return undefined;
   }
 
+  range(id: number): LaneRange | undefined {
+    return this.#ranges[id];
+  }
+
   rangesOf(memberId: string, lane: number): LaneRange[] {
     const member = this.members.get(memberId);
     if (member === undefined) return [];
     return [...member.ranges].filter((range) => range.lane === lane);
   }
 
-  #dropIfDone(range: LaneRange): void {
+  /** Forgets a former range of which nothing is in hand or kept. */
+  dropIfDone(range: LaneRange): void {
     if (range.isPresent || range.grants.records > 0) return;
     if (range.member.kept.some(({ rangeId }) => rangeId === range.id)) return;
     range.member.ranges.delete(range);
@@ -202,7 +211,7 @@ export class Dispatcher {
     for (const range of given) {
       this.returnFrom(range, range.start, now);
       if (range.isPresent) this.closeLane(range.lane);
-      else this.#dropIfDone(range);
+      else this.dropIfDone(range);
     }
     this.failures.settle(now);
   }
@@ -218,7 +227,7 @@ export class Dispatcher {
     for (const range of ranges) {
       this.returnFrom(range, range.start, now);
       if (range.isPresent) this.closeLane(range.lane);
-      else this.#dropIfDone(range);
+      else this.dropIfDone(range);
     }
     this.members.delete(memberId);
     this.failures.onMemberGone(member);
@@ -226,62 +235,6 @@ export class Dispatcher {
   }
 
   // Records.
-
-  file(batch: FiledBatch, now: Now): void {
-    const { partition } = batch;
-    const finished = this.ledger.finished(partition);
-    const ask = this.#earlier.isEmpty
-      ? () => undefined
-      : (offset: number) => this.#earlierGrant(partition, offset);
-    const id = this.board.file(batch, finished, ask);
-    this.#skipGaps(batch);
-    if (id !== none && this.ledger.trials.size > 0) this.failures.onFiled(id, now);
-  }
-
-  /** A batch is read once more, for records that were left in the log. */
-  fileSpilled(batch: FiledBatch, now: Now): void {
-    const id = this.board.fileSpilled(batch, this.ledger.finished(batch.partition));
-    if (id !== none && this.ledger.trials.size > 0) this.failures.onFiled(id, now);
-  }
-
-  #earlierGrant(partition: number, offset: number): EarlierGrant | undefined {
-    const found = this.#earlier.find(partition, offset);
-    if (found === undefined) return undefined;
-    const { range, n } = found;
-    return { rangeId: range.id, onFiled: (ref) => range.set(n, ref) };
-  }
-
-  /** Offsets without a record are finished: nobody will ever commit them. */
-  #skipGaps({ partition, baseOffset, keys }: FiledBatch): void {
-    const finished = this.ledger.finished(partition);
-    for (let i = 0; i < keys.length; ) {
-      if (keys[i] !== undefined || finished.has(baseOffset + i)) {
-        i++;
-        continue;
-      }
-      const from = i;
-      while (i < keys.length && keys[i] === undefined) i++;
-      this.plan({ kind: 'skipped', partition, from: baseOffset + from, to: baseOffset + i });
-    }
-  }
-
-  /** Records below `to` are gone from the log. In somebody's hand they are only marked. */
-  deleteBelow(partition: number, to: number): void {
-    const finished = this.ledger.finished(partition);
-    if (finished.low >= to) return;
-    this.plan({ kind: 'skipped', partition, from: finished.low, to });
-    const { store } = this.board;
-    for (const batch of store.batchesOf(partition)) {
-      const last = Math.min(store.count[batch]!, to - store.baseOffset[batch]!);
-      const first = store.first[batch]!;
-      for (let i = 0; i < last; i++) this.#delete(first + i);
-    }
-  }
-
-  #delete(ref: number): void {
-    this.failures.forget(ref);
-    this.board.delete(ref);
-  }
 
   /** Records that may be granted now or after others of their key, those not loaded included. */
   get readyRecords(): number {
@@ -325,29 +278,10 @@ export class Dispatcher {
 
   // What consumers say.
 
-  /** A fetch names these present ranges at their ends: what does it prove? */
+  /** A fetch names these present ranges at their ends, and so proves what was handled. */
   prove(member: Member, ranges: readonly LaneRange[], now: Now): void {
-    switch (member.traits.proof) {
-      case Proof.everything:
-        for (const range of ranges) this.#advanceProven(range, range.end, now);
-        return;
-      case Proof.afterEmpty:
-        for (const range of ranges) {
-          this.#advanceProven(range, range.sawEmpty ? range.end : range.lastAnswerStart, now);
-        }
-        return;
-      case Proof.afterLater: {
-        let newest = 0;
-        for (const range of ranges) newest = Math.max(newest, range.lastAnswerNumber);
-        for (const range of ranges) {
-          const isLater = range.lastAnswerNumber < newest;
-          this.#advanceProven(range, isLater ? range.end : range.lastAnswerStart, now);
-        }
-        return;
-      }
-      case Proof.nothing:
-        return;
-    }
+    const proven = provenBy(member.traits.proof, ranges);
+    for (const [i, range] of ranges.entries()) this.#advanceProven(range, proven[i]!, now);
   }
 
   /**
@@ -384,7 +318,7 @@ export class Dispatcher {
         member.lastAnswerRecords = range.countIn(to, range.end);
       }
       this.failures.onProgress(member);
-      this.#returnStranded(member, range.ordinalOf(to - 1), now);
+      this.#stranded.onProgress(member, range.ordinalOf(to - 1), now);
     }
     if (this.settings.finishesProven) this.#finish(range, range.finished, to, false, now);
   }
@@ -406,7 +340,7 @@ export class Dispatcher {
       end = Math.max(end, range.end);
       if (to <= range.start || to > range.end) continue;
       this.#finish(range, range.start, to, keeps, now);
-      this.#dropIfDone(range);
+      this.dropIfDone(range);
     }
     const finished = before - member.unfinished;
     if (finished > 0) {
@@ -426,13 +360,16 @@ export class Dispatcher {
     const { member } = range;
     const unproven = range.countIn(Math.max(from, range.proven), to);
     const keys: number[] = [];
+    const { commitLag, isLagDeclared } = member.traits;
+    const keepsFrom = isLagDeclared ? to - commitLag : 0;
     for (let n = Math.max(from, range.finished); n < to; n++) {
       const ref = range.ref(n);
       if (ref === none) continue;
       const key = this.board.store.key[ref]!;
-      if (keeps && key >= 0) keys.push(key);
+      const keepsThis = keeps && key >= 0 && n >= keepsFrom;
+      if (keepsThis) keys.push(key);
       this.failures.forget(ref);
-      this.board.finish(ref, keeps);
+      this.board.finish(ref, keepsThis);
       range.set(n, none);
     }
     this.plan({ kind: 'finished', lane: range.lane, from: Math.max(from, range.start), to });
@@ -452,7 +389,7 @@ export class Dispatcher {
       member.kept.push({ keys, untilGrant, rangeId: range.id });
     }
     this.#letGoBefore(member, ordinal);
-    this.#returnStranded(member, ordinal, now);
+    this.#stranded.onProgress(member, ordinal, now);
   }
 
   /** The member committed a record that was granted as its `ordinal`th: it came back for more. */
@@ -464,22 +401,7 @@ export class Dispatcher {
       if (untilGrant > ordinal) continue;
       for (const key of keys) this.board.letGo(key);
       const range = this.#ranges[rangeId];
-      if (range !== undefined) this.#dropIfDone(range);
-    }
-  }
-
-  /**
-   * What a member that rejoined in the background has of its former ranges stays with it, since a
-   * handler may be at it. Once it proves or commits what it was granted later, it came back: what
-   * is left it has dropped.
-   */
-  #returnStranded(member: Member, ordinal: number, now: Now): void {
-    if (member.traits.rejoinsBetweenHandlers) return;
-    for (const range of [...member.ranges]) {
-      if (range.isPresent || range.grants.records === 0) continue;
-      if (range.ordinalOf(range.end - 1) >= ordinal) continue;
-      this.returnFrom(range, range.start, now);
-      this.#dropIfDone(range);
+      if (range !== undefined) this.dropIfDone(range);
     }
   }
 
@@ -517,26 +439,10 @@ export class Dispatcher {
   /** When `tick` has something to do, monotonic; Infinity if it has nothing to wait for. */
   nextDueMs(): number {
     let dueMs = this.deadlines.nextMs();
-    for (const member of this.members.values()) dueMs = Math.min(dueMs, this.#dueMs(member));
-    return dueMs;
-  }
-
-  #dueMs(member: Member): number {
-    const { leaseStartMs, leaseMs, sessionMs, inHand } = member;
-    const leaseEndMs = inHand === 0 ? Number.POSITIVE_INFINITY : leaseStartMs + leaseMs;
-    return this.#isStranded(member) ? Math.min(leaseEndMs, leaseStartMs + sessionMs) : leaseEndMs;
-  }
-
-  /** Whether it keeps something of former ranges, and has nothing else in hand. */
-  #isStranded(member: Member): boolean {
-    if (member.inHand === 0 && member.kept.length === 0) return false;
-    let isKeeping = false;
-    for (const range of member.ranges) {
-      if (range.isPresent) {
-        if (range.countIn(range.proven, range.end) > 0) return false;
-      } else isKeeping = true;
+    for (const member of this.members.values()) {
+      dueMs = Math.min(dueMs, leaseEndMs(member), this.#stranded.dueMs(member));
     }
-    return isKeeping;
+    return dueMs;
   }
 
   /** Lets what is due happen; answers members whose lease has ended: they are to be expelled. */
@@ -544,27 +450,18 @@ export class Dispatcher {
     this.deadlines.expire(now, timersPerTickMax);
     const expired: Member[] = [];
     for (const member of this.members.values()) {
-      if (this.#dueMs(member) > now.monotonicMs) continue;
-      const { inHand, leaseStartMs, leaseMs } = member;
-      if (inHand > 0 && leaseStartMs + leaseMs <= now.monotonicMs) expired.push(member);
-      else this.#endStranded(member, now);
+      if (leaseEndMs(member) <= now.monotonicMs) expired.push(member);
+      else if (this.#stranded.dueMs(member) <= now.monotonicMs) this.#stranded.end(member, now);
     }
     return expired;
-  }
-
-  /** It waited for a session timeout, with nothing else in hand: what it had of them is dropped. */
-  #endStranded(member: Member, now: Now): void {
-    this.#returnStranded(member, Number.POSITIVE_INFINITY, now);
-    const former = member.kept.filter(({ rangeId }) => !this.#ranges[rangeId]!.isPresent);
-    member.kept = member.kept.filter((kept) => !former.includes(kept));
-    for (const { keys, rangeId } of former) {
-      for (const key of keys) this.board.letGo(key);
-      const range = this.#ranges[rangeId];
-      if (range !== undefined) this.#dropIfDone(range);
-    }
   }
 }
 
 function fromStarts(ranges: readonly LaneRange[]): RangePart[] {
   return ranges.map((range) => ({ range, from: range.start }));
+}
+
+/** When the lease of the oldest record in the member's hand ends, monotonic. */
+function leaseEndMs({ inHand, leaseStartMs, leaseMs }: Member): number {
+  return inHand === 0 ? Number.POSITIVE_INFINITY : leaseStartMs + leaseMs;
 }

@@ -69,6 +69,7 @@ export const promptTraits: ClientTraits = {
   name: 'prompt',
   commitsHandledOnly: true,
   commitLag: 1,
+  isLagDeclared: false,
   proof: Proof.everything,
   rejoinsBetweenHandlers: true,
   rejectsByRefetch: true,
@@ -541,14 +542,14 @@ export class World {
       record.isDeleted = true;
       if (record.grant === undefined) record.isFinished = true;
     }
-    this.dispatcher.deleteBelow(partition, to);
+    this.dispatcher.filing.deleteBelow(partition, to);
   }
 
   /** What follows of itself: appended batches are filed, dead letters written, fetches served. */
   #settle(): void {
     while (this.#filed < this.#log.length) {
       this.dispatcher.board.spill.isShort = this.#isShort;
-      this.dispatcher.file(this.#log[this.#filed++]!, this.now);
+      this.dispatcher.filing.file(this.#log[this.#filed++]!, this.now);
     }
     this.#readSpilled();
     for (const letter of this.dispatcher.failures.takeDeadLetters()) {
@@ -579,7 +580,7 @@ export class World {
       this.#reread = 0;
     }
     while (this.#reread < this.#log.length && board.spill.isReadingWanted) {
-      this.dispatcher.fileSpilled(this.#log[this.#reread++]!, this.now);
+      this.dispatcher.filing.fileSpilled(this.#log[this.#reread++]!, this.now);
     }
     if (this.#reread < this.#log.length) return;
     board.endSpilled();
