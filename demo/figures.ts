@@ -38,6 +38,7 @@ export interface Summary {
   readonly behindSlow: number;
   readonly behindSlowMsMax: number;
   readonly waitMsP50: number;
+  readonly waitMsP99: number;
   readonly waitMsMax: number;
 }
 
@@ -154,6 +155,7 @@ export class Figures {
       behindSlow: behind.length,
       behindSlowMsMax: behind.reduce((most, waitMs) => Math.max(most, waitMs), 0),
       waitMsP50: waits[waits.length >> 1] ?? 0,
+      waitMsP99: waits[Math.floor(waits.length * 0.99)] ?? 0,
       waitMsMax: waits.at(-1) ?? 0,
     };
   }

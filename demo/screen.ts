@@ -112,11 +112,14 @@ class LineScreen implements Screen {
 
   finish(name: RoundName, figures: Figures): void {
     const summary = figures.summary();
-    const { quickRecords, waitMsP50, waitMsMax } = summary;
-    const half = `half of them begun within ${seconds(waitMsP50)}`;
-    this.#print(
-      `${name}: ${count(quickRecords)} quick records, ${half}, worst ${seconds(waitMsMax)}`,
-    );
+    const { quickRecords, waitMsP50, waitMsP99, waitMsMax } = summary;
+    const parts = [
+      `${count(quickRecords)} quick records`,
+      `half of them begun within ${seconds(waitMsP50)}`,
+      `99 in 100 within ${seconds(waitMsP99)}`,
+      `worst ${seconds(waitMsMax)}`,
+    ];
+    this.#print(`${name}: ${parts.join(', ')}`);
     this.#ends.push(conclusion(name, summary));
     if (name === 'keyed') for (const line of ['', ...this.#ends]) this.#print(line);
   }

@@ -34,15 +34,20 @@ test('keyed delivery keeps the quick records from waiting, and log delivery does
   const [code] = await demo.exit;
   const { output, temporary } = demo;
   assert.equal(code, 0, output);
-  const worst = (name: string): number => {
-    const found = new RegExp(`^${name}: .* worst ([0-9.]+) s$`, 'm').exec(output);
+  const figure = (pattern: string): number => {
+    const found = new RegExp(pattern, 'm').exec(output);
     assert.ok(found, output);
     return Number(found[1]);
   };
   // The slow record takes 5 s, and the next one in its partition comes at once.
-  assert.ok(worst('log') > 4, output);
-  assert.ok(worst('keyed') < worst('log'), output);
-  assert.match(output, /^log delivery: +\d+ quick records waited behind the slow one, up to /m);
+  assert.ok(figure('^log: .* worst ([0-9.]+) s$') > 4, output);
+  // Not the worst wait: on a starved machine records pile up, and consumers get several at a time.
+  // Those few that were handed over along with the slow one wait for it in keyed delivery as well.
+  const waitsOf = (name: string): number => figure(`^${name}: .* 99 in 100 within ([0-9.]+) s`);
+  assert.ok(waitsOf('keyed') < waitsOf('log') / 2, output);
+  const behind = figure('^log delivery: +([0-9]+) quick records waited behind the slow one');
+  const [, some = '0'] = /^keyed delivery: ([0-9]+) quick/m.exec(output) ?? [];
+  assert.ok(Number(some) < behind / 5, output);
   assert.match(output, /^keyed delivery: .+\n$/m);
   assert.ok(!output.includes('\u001b'), 'no escape codes where there is no terminal');
   assert.match(readFileSync(svg, 'utf8'), /^<svg .*<\/svg>\n$/s);
