@@ -12,7 +12,8 @@ const topicColumns = [
 /** One line for each group and topic. */
 export function groupsLines(groups: readonly GroupSummary[]): string[] {
   if (groups.length === 0) return ['no groups'];
-  const rows = groups.flatMap((group) =>
+  const byName = [...groups].sort((a, b) => (a.group < b.group ? -1 : 1));
+  const rows = byName.flatMap((group) =>
     group.topics.length === 0
       ? [[group.group, '-']]
       : group.topics.map((topic) => [
@@ -21,7 +22,7 @@ export function groupsLines(groups: readonly GroupSummary[]): string[] {
           ...topicCells(topic, group.members),
         ]),
   );
-  const hints = groups.flatMap(({ group, topics }) =>
+  const hints = byName.flatMap(({ group, topics }) =>
     topics.flatMap(({ topic, hints }) => hints.map((hint) => `${group}, ${topic}: ${hint}`)),
   );
   return [...table(['GROUP', 'TOPIC', ...topicColumns], rows), ...below(hints)];

@@ -37,8 +37,8 @@ const log: TopicView = { ...keyed, mode: 'log', oldestLease: null, hints: [], to
 test('all groups: a line for each topic, and what to do below', () => {
   const group = { group: 'g', state: 'Stable', protocolType: 'consumer', generation: 3 };
   const lines = groupsLines([
+    { ...group, group: 'none', members: 0, topics: [] },
     { ...group, members: 2, topics: [keyed, log] },
-    { ...group, group: 'empty', members: 0, topics: [] },
   ]);
   assert.deepEqual(
     lines.map((line) => line.trim().split(/ {2,}/)),
@@ -52,7 +52,7 @@ test('all groups: a line for each topic, and what to do below', () => {
         '12 s, key "order 7", 3:99, m-1',
       ],
       ['g', 'plain', 'log (to be keyed)', '2', '32', '120', ...Array<string>(7).fill('-')],
-      ['empty', ...Array<string>(12).fill('-')],
+      ['none', ...Array<string>(12).fill('-')],
       [''],
       ['g, orders: keys wait'],
     ],

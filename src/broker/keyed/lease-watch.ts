@@ -66,12 +66,14 @@ export class LeaseWatch {
     if (isBooksDue) this.#booksMs = now.monotonicMs + booksMs;
     for (const delivery of this.#deliveries()) {
       if (isBooksDue) this.#checkBooks(delivery);
+      let silent: Member | undefined;
       for (const member of delivery.dispatcher.members.values()) {
         if (member.inHand === 0) continue;
         const ageMs = now.monotonicMs - member.leaseStartMs;
         if (warnMs > 0 && ageMs >= warnMs) this.#warn(delivery, member, warnMs, now);
-        if (ageMs >= silentMsMin) this.#lookForPinned(delivery, member);
+        if (ageMs >= silentMsMin && member.unfinished > member.inHand) silent = member;
       }
+      if (silent !== undefined) this.#lookForPinned(delivery, silent);
     }
   }
 
@@ -91,9 +93,10 @@ export class LeaseWatch {
     );
   }
 
+  /** A member was given no more for long, and has not committed all that it handled. */
   #lookForPinned(delivery: Delivery, member: Member): void {
     if (delivery.settings.ack === 'poll' || this.#pinned.has(delivery)) return;
-    if (member.traits.proof === Proof.nothing || member.unfinished === member.inHand) return;
+    if (member.traits.proof === Proof.nothing) return;
     const figures: Figures = figuresOf(delivery.dispatcher);
     if (figures.heldByPinned === 0) return;
     this.#pinned.add(delivery);

@@ -50,7 +50,7 @@ export function figuresOf(dispatcher: Dispatcher): Figures {
     const waits = keys.pause[key] === KeyPause.none ? 0 : 1;
     const behind = keys.pending[key]! + keys.spilled[key]! - waits;
     held += behind;
-    if (atWork.has(key)) continue;
+    if (atWork[key] === 1) continue;
     pinnedKeys++;
     heldByPinned += behind;
   }
@@ -58,14 +58,14 @@ export function figuresOf(dispatcher: Dispatcher): Figures {
   return { granted, inHand, leasedKeys, pinnedKeys, held, heldByPinned, ...failed };
 }
 
-/** Keys of records that somebody has in hand. */
-function keysInHand({ board, members }: Dispatcher): Set<number> {
-  const found = new Set<number>();
+/** By key: 1 if somebody has a record of it in hand. */
+function keysInHand({ board, members }: Dispatcher): Uint8Array {
+  const found = new Uint8Array(board.keys.end);
   for (const { ranges } of members.values()) {
     for (const range of ranges) {
       for (let n = Math.max(range.proven, range.finished); n < range.end; n++) {
         const ref = range.ref(n);
-        if (ref !== none && board.store.key[ref]! >= 0) found.add(board.store.key[ref]!);
+        if (ref !== none && board.store.key[ref]! >= 0) found[board.store.key[ref]!] = 1;
       }
     }
   }
