@@ -168,7 +168,7 @@ final class KeyedChecks {
 
     private void twoGroups() throws Exception {
         try (var first = new KeyedGroup(clients, 3);
-            var second = new KeyedGroup(clients, first.topic, 3)) {
+            var second = new KeyedGroup(clients, first.topic, 3, KeyedGroup.newId())) {
             first.send(KeyedGroup.keys(20), 0, 5);
             first.joinSeveral(2, (member, record) -> { });
             second.join();

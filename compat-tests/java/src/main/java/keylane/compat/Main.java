@@ -20,10 +20,11 @@ public final class Main {
             new AdminConfigChecks(clients).register(checks);
             new AdminGroupChecks(clients).register(checks);
             new WireChecks(clients).register(checks);
-            if ("keylane".equals(System.getenv("COMPAT_BROKER"))) {
+            if (KeyedGroup.isKeylane()) {
                 new KeyedChecks(clients).register(checks);
                 new KeyedGroupChecks(clients).register(checks);
                 new KeyedFailureChecks(clients).register(checks);
+                new KeyedDeadLetterChecks(clients).register(checks);
                 new KeyedWireChecks(clients).register(checks);
             } else {
                 System.out.println(

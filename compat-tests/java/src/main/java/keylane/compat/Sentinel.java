@@ -10,7 +10,7 @@ import java.util.Set;
 /**
  * Notes what all consumers of a group do in keyed delivery. Per key, records are numbered from 0
  * on; at most one may be in work at a time, and none may be begun before the one in front of it is
- * done. A record that comes again is counted: whoever provokes a failure decides how many are right.
+ * done. A record that comes again is counted: whoever provokes a failure decides how many may.
  */
 final class Sentinel {
     private final Map<String, String> inWork = new HashMap<>();

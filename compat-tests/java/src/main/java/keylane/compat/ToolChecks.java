@@ -27,6 +27,10 @@ public final class ToolChecks {
         try (Clients clients = new Clients(arguments[0])) {
             clients.requireBroker();
             new ToolChecks(clients).register(checks);
+            if (KeyedGroup.isKeylane()) {
+                new KeyedToolChecks(clients).register(checks);
+                new KeyedSwitchChecks(clients).register(checks);
+            }
             boolean fast = "1".equals(System.getenv("FAST"));
             failed = checks.run(fast, System.getenv("ONLY"), 1);
         }
@@ -122,7 +126,7 @@ public final class ToolChecks {
             "--describe", "--all").expect(0, "num.partitions=1");
     }
 
-    private static String[] with(String[] first, String... more) {
+    static String[] with(String[] first, String... more) {
         List<String> all = new ArrayList<>(List.of(first));
         all.addAll(List.of(more));
         return all.toArray(String[]::new);
