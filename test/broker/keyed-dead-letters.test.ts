@@ -2,8 +2,10 @@ import assert from 'node:assert/strict';
 import test, { type TestContext } from 'node:test';
 import { isNestedName } from '../../src/broker/keyed/dead-letters.ts';
 import { murmur2Partition } from '../../src/core/murmur2.ts';
+import { ErrorCode } from '../../src/protocol/error-codes.ts';
 import type { DecodedRecord } from '../../src/protocol/records/decoded-batch.ts';
 import { ConfigResource } from '../../src/state/commands.ts';
+import { FillableDisk } from './fillable-disk.ts';
 import {
   KeyedMember,
   type KeyedRecord,
@@ -284,4 +286,75 @@ test('halt: more attempts are given after a restart too', async (t) => {
   const changes = new Map([['delivery.attempts.max', '3']]);
   await node.broker.topics.setConfigs(ConfigResource.topic, id, changes);
   assert.deepEqual(texts((await member.await()).records), ['a=poison']);
+});
+
+test('a full disk: the record waits, and goes when there is room', async (t) => {
+  const disk = new FillableDisk();
+  const all = await started(t, {}, { files: disk.files });
+  const { node, member } = all;
+  await send(member.client, 'orders', ['a=poison', 'a=later', 'b=1']);
+  await failFor(all, 'poison', 1);
+  // The last failure is that of which the disk takes no note.
+  const { records } = await member.await();
+  assert.deepEqual(texts(records), ['a=poison']);
+  disk.isFull = true;
+  node.clock.advance(300);
+  assert.deepEqual((await member.fetch(0, { at: records[0]!.offset })).records, []);
+  await until(() => !node.broker.replica.disk.mayGrow(1), 'the broker knows that the disk is full');
+  for (let i = 0; i < 5; i++) {
+    node.clock.advance(1000);
+    assert.deepEqual((await member.fetch(0, { at: records[0]!.offset + 1 })).records, []);
+  }
+  disk.isFull = false;
+  node.clock.advance(2000);
+  await until(() => node.broker.replica.disk.mayGrow(1), 'there is room again');
+  member.positions.set(0, (await member.locate(0))[0]!);
+  await failFor(all, 'poison', 1);
+  await lettersIn(node, 'orders.dlq');
+  assert.equal(await unfinished(all), 1);
+});
+
+test('attempts are counted over restarts', async (t) => {
+  const all = await started(t, { 'delivery.attempts.max': '3' });
+  const { node, member } = all;
+  await send(member.client, 'orders', ['a=poison', 'a=later']);
+  for (let attempt = 1; attempt <= 3; attempt++) {
+    await failFor(all, 'poison', 1);
+    await node.restart();
+    await member.reconnect();
+    await member.locate(0);
+  }
+  const [letter] = await lettersIn(node, 'orders.dlq');
+  assert.equal(headersOf(letter!)['keylane.attempts'], '3');
+  assert.deepEqual(texts((await member.await()).records), ['a=later']);
+});
+
+test('a consumer that dies of a record is its failure; of several nobody is charged', async (t) => {
+  const all = await started(t, { 'delivery.window': '3' });
+  const { node } = all;
+  await send(all.member.client, 'orders', ['a=1', 'b=poison', 'c=1', 'd=1']);
+  await all.member.leave();
+  const handled: string[] = [];
+  const options = { groupId: 'g', topics: ['orders'], software: 'apache-kafka-java' };
+  let deaths = 0;
+  let member = await KeyedMember.connect(node, options);
+  await member.own(0);
+  while (node.broker.topics.byName('orders.dlq') === undefined || handled.length < 3) {
+    const { records } = await member.fetch();
+    if (!texts(records).includes('b=poison')) {
+      handled.push(...texts(records));
+      if (records.length > 0) await member.commitAll();
+      else node.clock.advance(60);
+      continue;
+    }
+    assert.ok(++deaths <= 4, 'it is found out in a few rounds');
+    node.clock.advance(31_000);
+    assert.equal(await member.heartbeat(), ErrorCode.UNKNOWN_MEMBER_ID);
+    member = await KeyedMember.connect(node, options);
+    await member.own(0);
+  }
+  assert.deepEqual(handled.toSorted(), ['a=1', 'c=1', 'd=1']);
+  const [letter] = await lettersIn(node, 'orders.dlq');
+  assert.equal(String(letter!.value), 'poison');
+  assert.equal(headersOf(letter!)['keylane.reason'], 'died');
 });

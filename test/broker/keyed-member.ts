@@ -67,6 +67,8 @@ export class KeyedMember extends Member {
   async reconnect(): Promise<void> {
     this.client = await this.#node.connect();
     await this.introduce();
+    // This is how the broker learns which member it is.
+    await this.heartbeat();
   }
 
   /** Assigns lanes, by member id, as the leader of the group. */

@@ -6,6 +6,7 @@ import { encodeResponse } from '../../protocol/frame.ts';
 import { type FetchResponseInput, fetchResponse } from '../../protocol/schema/01-fetch.ts';
 import type { FetchOptions } from '../fetch-request.ts';
 import type { RequestContext } from '../handler.ts';
+import { batchesFrom, MessageSets } from '../message-sets.ts';
 import type { Delivery } from './delivery.ts';
 import type { Invariants } from './invariants.ts';
 import { type LaneBatch, laneBatch } from './lane-batches.ts';
@@ -85,19 +86,33 @@ export class LaneAnswer {
       for (const [j, position] of positions.entries()) bytes.set(position, read.pieces[i]![j]!);
     }
     // Checked once more, in the turn in which the bytes leave.
-    const planned = plan(parts, bytesMax, broker.keyed.invariants);
+    const { invariants } = broker.keyed;
+    const planned = plan(parts, bytesMax, { invariants, bytes });
     this.#write(planned, this.#records(planned, bytes), log, read.release);
   }
 
   #records(planned: readonly PlannedPart[], bytes: ReadonlyMap<number, Buffer>): Buffer[][] {
     const { codecs, settings } = this.#context.broker;
+    const isConverted = this.#context.apiVersion < batchesFrom;
     return planned.map(({ batches }) =>
       batches.flatMap((batch) => {
-        const stored = bytes.get(batch.position);
-        if (stored === undefined) return [];
-        return laneBatch(stored, batch, codecs, settings['decompressed.bytes.max']);
+        const stored = bytes.get(batch.position)!;
+        const pieces = laneBatch(stored, batch, codecs, settings['decompressed.bytes.max']);
+        return isConverted ? [Buffer.concat(pieces)] : pieces;
       }),
     );
+  }
+
+  /** As many of the records as a client without record batches has room for. */
+  #converted(
+    asked: AskedPartition,
+    partition: PartitionResponse,
+    sets: MessageSets,
+  ): PartitionResponse {
+    const stored = partition.records as readonly Buffer[];
+    if (stored.length === 0) return partition;
+    const limits = { fetchOffset: asked.offset, bytesMax: asked.bytesMax };
+    return { ...partition, ...sets.of(limits, stored) };
   }
 
   #write(
@@ -108,6 +123,10 @@ export class LaneAnswer {
   ): void {
     const { apiVersion, reply, broker, client } = this.#context;
     const responses = new Map<string, FetchResponseInput['responses'][number]>();
+    const sets =
+      apiVersion < batchesFrom
+        ? new MessageSets(broker, apiVersion, this.#options.maxBytes)
+        : undefined;
     for (const asked of this.#asked) {
       const { topicId, topicName } = asked;
       const key = `${topicId}:${topicName}`;
@@ -116,7 +135,9 @@ export class LaneAnswer {
       const partition = isLaneOffset(asked.offset)
         ? this.#partition(asked, planned, records)
         : log?.responses.get(asked);
-      if (partition !== undefined) (topic.partitions as PartitionResponse[]).push(partition);
+      if (partition === undefined) continue;
+      const inForm = sets === undefined ? partition : this.#converted(asked, partition, sets);
+      (topic.partitions as PartitionResponse[]).push(inForm);
     }
     const response = {
       errorCode: ErrorCode.NONE,
@@ -180,15 +201,22 @@ function afterWritten(
   delivery.serve();
 }
 
+/** What is known when the bytes leave. */
+interface Leaving {
+  readonly invariants: Invariants;
+  /** What was read, by position. */
+  readonly bytes: ReadonlyMap<number, Buffer>;
+}
+
 /** Where the bytes of these grants are, as far as they are granted still and not deleted. */
 function plan(
   parts: readonly LanePart[],
   bytesMax: number,
-  invariants: Invariants | undefined,
+  leaving: Leaving | undefined,
 ): PlannedPart[] {
   const planned: PlannedPart[] = [];
   for (const part of parts) {
-    const planner = new PartPlanner(part, bytesMax, invariants);
+    const planner = new PartPlanner(part, bytesMax, leaving);
     if (planner.batches.length > 0) {
       planned.push({ ...part, batches: planner.batches, end: planner.end });
     }
@@ -196,17 +224,21 @@ function plan(
   return planned;
 }
 
+/** Of runs of neighbouring records up to this length each is checked, of longer ones some. */
+const checkedAllMax = 64;
+const checkedOneIn = 8;
+
 /** Goes through the grants of a part as far as they are loaded and fit. */
 class PartPlanner {
   readonly batches: LaneBatch[] = [];
   end: number;
   readonly #part: LanePart;
-  readonly #invariants: Invariants | undefined;
+  readonly #leaving: Leaving | undefined;
   #bytesLeft: number;
   #isOver = false;
 
-  constructor(part: LanePart, bytesMax: number, invariants: Invariants | undefined) {
-    this.#invariants = invariants;
+  constructor(part: LanePart, bytesMax: number, leaving: Leaving | undefined) {
+    this.#leaving = leaving;
     this.#part = part;
     this.#bytesLeft = bytesMax;
     this.end = part.from;
@@ -221,6 +253,7 @@ class PartPlanner {
     const { dispatcher, slot } = delivery;
     const { store } = dispatcher.board;
     const finished = dispatcher.ledger.finished(partition);
+    const stride = count > checkedAllMax ? checkedOneIn : 1;
     for (let i = 0; i < count; i++) {
       const ref = range.ref(n + i);
       // What was granted before a restart may not be loaded yet. To leave it out would tell the
@@ -233,9 +266,15 @@ class PartPlanner {
       this.end = n + i + 1;
       // Deleted meanwhile: a gap.
       if (finished.has(offset + i)) continue;
-      this.#check(ref);
-      this.#bytesLeft -= store.recordBytes(ref);
       const batch = store.batchOf[ref]!;
+      if (this.#leaving?.bytes.has(store.position[batch]!) === false) {
+        // It was loaded since the answer was begun: the next one brings it.
+        this.end = n + i;
+        this.#isOver = true;
+        return;
+      }
+      if (i % stride === 0) this.#check(ref);
+      this.#bytesLeft -= store.recordBytes(ref);
       addRecord(this.batches, store.position[batch]!, store.bytes[batch]!, {
         laneOffset: laneOffset(slot, n + i),
         offset: offset + i,
@@ -243,17 +282,18 @@ class PartPlanner {
     }
   }
 
-  /** One key, one consumer: every record is looked at before it leaves. Three reads, so no sample. */
+  /** One key, one consumer: looked at for all records, or a share of them where they are many. */
   #check(ref: number): void {
-    if (this.#invariants === undefined) return;
-    this.#invariants.checks.holder++;
+    if (this.#leaving === undefined) return;
+    const { invariants } = this.#leaving;
+    invariants.checks.holder++;
     const { range, delivery } = this.#part;
     const { store, keys } = delivery.dispatcher.board;
     const key = store.key[ref]!;
     const isRight =
       store.state[ref] === RecordState.granted && (key < 0 || keys.holder[key] === range.id);
     if (isRight) return;
-    this.#invariants.violated('holder', () => ({
+    invariants.violated('holder', () => ({
       groupId: delivery.groupId,
       topic: delivery.topic.name,
       memberId: range.member.id,
