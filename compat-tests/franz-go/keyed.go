@@ -24,7 +24,7 @@ var keyedClient = harness.Keyed{
 	Lag:           keyedLag,
 	CommitsInWork: false,
 	FetchesBehind: false,
-	InHandMax:     64,
+	InHandMax:     256,
 }
 
 func sendKeyed(t *T, topic string, records []harness.KeyedRecord) {

@@ -17,5 +17,6 @@ func main() {
 		topicAPIChecks(),
 		recordAPIChecks(),
 		groupAPIChecks(),
+		harness.KeyedChecks(keyedClient),
 	), harness.ReadyWhen(awaitCoordinators))
 }

@@ -18,6 +18,7 @@ import keyed_client
 from broker_suite import unique, until
 from keyed_place import Place
 from keyed_sentinel import Sentinel
+from wire_proxy import Proxy
 
 PARTITIONS = 6
 LANE_OFFSETS = 2**44
@@ -43,6 +44,7 @@ class KeyedGroup:
         self._leaves = {}
         self._children = []
         self._flows = []
+        self._proxies = []
         self._sender = keyed_client.open_sender(bootstrap)
 
     def send(self, records):
@@ -128,6 +130,10 @@ class KeyedGroup:
         self._flows.append(stop)
         return stop
 
+    def proxy(self):
+        self._proxies.append(Proxy(self.bootstrap))
+        return self._proxies[-1]
+
     def lag(self):
         return keyed_client.lag(self.bootstrap, self.group, self.topic, self._partitions)
 
@@ -149,6 +155,8 @@ class KeyedGroup:
         for child in self._children:
             child.kill()
         self._sender.close()
+        for proxy in self._proxies:
+            proxy.close()
 
 
 def takes(seconds):

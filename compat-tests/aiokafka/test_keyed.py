@@ -1,0 +1,3 @@
+"""Keyed delivery: the checks that all Python clients share."""
+
+from keyed_checks import *  # noqa: F403
