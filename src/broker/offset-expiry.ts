@@ -52,6 +52,7 @@ export class OffsetExpiry {
     const nowWallMs = clock.wallMs();
     if (trustedClock.mayExpire()) await this.#sweepOffsets(nowWallMs);
     await this.#settle();
+    if (trustedClock.mayExpire()) this.#sweepDeliveries(nowWallMs);
     await this.#sweepGroups();
     if (this.#expiredCount > 0) log.info({ offsets: this.#expiredCount }, 'offsets expired');
     this.#expiredCount = 0;
@@ -83,6 +84,16 @@ export class OffsetExpiry {
     }
   }
 
+  /** What a group without members finished in keyed delivery is kept as long as its offsets are. */
+  #sweepDeliveries(nowWallMs: number): void {
+    const { replica, settings, groups, keyed } = this.#broker;
+    const retentionMs = settings['offsets.retention.minutes'] * minuteMs;
+    for (const groupId of [...replica.state.keyed.groups()]) {
+      const sinceMs = groups.run((coordinator) => coordinator.isEmptySince(groupId));
+      if (sinceMs !== null && nowWallMs - sinceMs >= retentionMs) keyed.close(groupId);
+    }
+  }
+
   #factsOf(groupId: string): GroupOffsetFacts | null {
     return this.#broker.groups.run((coordinator) => coordinator.offsetFacts(groupId));
   }
@@ -106,7 +117,9 @@ export class OffsetExpiry {
     const { groups, offsets, replica } = this.#broker;
     for (const groupId of groups.run((coordinator) => coordinator.groupIds())) {
       if (this.#stopped) return;
-      if (!replica.state.offsets.has(groupId) && !offsets.isCommitting(groupId)) {
+      const hasDeliveries = [...replica.state.keyed.ofGroup(groupId)].length > 0;
+      const hasOffsets = replica.state.offsets.has(groupId) || hasDeliveries;
+      if (!hasOffsets && !offsets.isCommitting(groupId)) {
         groups.run((coordinator, now) => coordinator.forget(groupId, now));
       }
       if (this.#countLook()) await this.#settle();

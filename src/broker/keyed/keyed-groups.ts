@@ -3,9 +3,8 @@ import type { ClassicGroup } from '../../groups/classic/group.ts';
 import type { ClassicMember } from '../../groups/classic/member.ts';
 import { consumerProtocolType, ownedPartitions } from '../../groups/consumer-protocol.ts';
 import type { Now } from '../../groups/deadlines.ts';
-import { type ClientTraits, traitsOf } from '../../groups/keyed/client-traits.ts';
 import { DeliveryCounters } from '../../groups/keyed/counters.ts';
-import type { NewMember, ReturnCause } from '../../groups/keyed/dispatcher.ts';
+import type { ReturnCause } from '../../groups/keyed/dispatcher.ts';
 import type { StoredEntry } from '../../log/format.ts';
 import { decodeLogStarts } from '../../state/commands.ts';
 import { EntryType } from '../../state/entry-types.ts';
@@ -21,6 +20,7 @@ import { Invariants } from './invariants.ts';
 import { laneOffset } from './lane-numbers.ts';
 import type { Asker } from './lane-offsets.ts';
 import { LeaseWatch } from './lease-watch.ts';
+import { MemberFacts } from './member-facts.ts';
 import { ModeSwitches } from './mode-switches.ts';
 import { Notices } from './notices.ts';
 import { openLedger } from './open-ledger.ts';
@@ -33,8 +33,7 @@ export class KeyedGroups implements GroupFollower {
   readonly #broker: Broker;
   readonly #byGroup = new Map<string, Map<string, Delivery>>();
   readonly #bySlot = new Map<string, Delivery>();
-  /** By group and member: what its connection said of it. */
-  readonly #softwareNames = new Map<string, string>();
+  readonly #facts = new MemberFacts();
   /** Above the lane numbers of all deliveries that ended, also where that is only planned. */
   #laneBaseMin = 0;
   readonly handshakes = new Handshakes();
@@ -105,28 +104,28 @@ export class KeyedGroups implements GroupFollower {
 
   /** A request of a member came on a connection of this client. */
   noteClient(groupId: string, memberId: string, { softwareName }: Client): void {
-    const key = memberKey(groupId, memberId);
-    if (this.#softwareNames.get(key) === softwareName) return;
-    this.#softwareNames.set(key, softwareName);
+    if (!this.#facts.note(groupId, memberId, softwareName)) return;
     const member = this.#groups.get(groupId)?.members.get(memberId);
     if (member === undefined) return;
     for (const delivery of this.of(groupId)) {
       if (!delivery.dispatcher.members.has(memberId)) continue;
-      delivery.dispatcher.addMember(this.#factsOf(groupId, member, delivery));
+      delivery.dispatcher.addMember(this.#facts.of(groupId, member, delivery.settings));
     }
-  }
-
-  traitsOf(groupId: string, member: ClassicMember): ClientTraits {
-    return traitsOf({
-      softwareName: this.#softwareNames.get(memberKey(groupId, member.memberId)) ?? '',
-      clientId: member.facts.clientId,
-      protocolNames: member.facts.protocols.map(({ name }) => name),
-    });
   }
 
   now(): Now {
     const { clock } = this.#broker;
     return { monotonicMs: clock.monotonicMs(), wallMs: clock.wallMs() };
+  }
+
+  /** Lanes, and partitions in log delivery, of all topics that its members want. */
+  lanesFor({ subscribedTopics }: ClassicGroup): number {
+    if (subscribedTopics === null) return Number.POSITIVE_INFINITY;
+    let count = 0;
+    for (const name of subscribedTopics) {
+      count += this.#broker.topics.byName(name)?.partitions.length ?? 0;
+    }
+    return count;
   }
 
   /** The rules of a group whose topics are all in keyed delivery; null if one is not. */
@@ -144,7 +143,7 @@ export class KeyedGroups implements GroupFollower {
   /** It is at work on a record, is there, and has no other way to say so. */
   #keepsSilent(groupId: string, member: ClassicMember, now: Now): boolean {
     const { memberId } = member;
-    if (this.traitsOf(groupId, member).heartbeatsInBackground) return false;
+    if (this.#facts.traitsOf(groupId, member).heartbeatsInBackground) return false;
     if (!this.#broker.groups.connections.hasOpenConnection(groupId, memberId)) return false;
     for (const { dispatcher, settings } of this.of(groupId)) {
       const held = dispatcher.members.get(memberId);
@@ -188,7 +187,7 @@ export class KeyedGroups implements GroupFollower {
         this.#onReplaced(group, event.former, event.member);
         return;
       case 'memberRemoved':
-        this.#softwareNames.delete(memberKey(groupId, event.member.memberId));
+        this.#facts.forget(groupId, event.member.memberId);
         this.#removeMember(groupId, event.member.memberId, causeOf(event.cause));
         return;
       case 'empty':
@@ -223,26 +222,12 @@ export class KeyedGroups implements GroupFollower {
     this.#bySlot.set(slotKey(topic.id, ledger.slot), delivery);
     const members = group === undefined ? [] : [...group.members.values()];
     if (members.length > 0) {
-      const facts = members.map((member) => this.#factsOf(group!.groupId, member, delivery));
+      const facts = members.map((member) =>
+        this.#facts.of(delivery.groupId, member, delivery.settings),
+      );
       delivery.restore(facts, this.now());
     }
     return delivery;
-  }
-
-  #factsOf(groupId: string, member: ClassicMember, { settings }: Delivery): NewMember {
-    const { sessionTimeoutMs, rebalanceTimeoutMs } = member.facts;
-    const leaseMs =
-      settings.leaseMs === 0
-        ? Number.POSITIVE_INFINITY
-        : Math.max(settings.leaseMs, sessionTimeoutMs, rebalanceTimeoutMs);
-    const traits = this.traitsOf(groupId, member);
-    const { commitLag } = settings;
-    return {
-      id: member.memberId,
-      traits: commitLag === undefined ? traits : { ...traits, commitLag, isLagDeclared: true },
-      leaseMs,
-      sessionMs: sessionTimeoutMs,
-    };
   }
 
   /** The group's plan is about to be stored: lanes get their owners, in the same turn. */
@@ -258,19 +243,17 @@ export class KeyedGroups implements GroupFollower {
       if (this.isKeyed(groupId, topicName)) this.#open(group, topicName);
     }
     for (const delivery of [...this.of(groupId)]) this.#leaveIfLog(group, delivery);
-    let laneCount = 0;
     for (const delivery of this.of(groupId)) {
-      laneCount += delivery.topic.partitions.length;
       const lanes = owners.get(delivery.topic.name) ?? new Map<number, string>();
       this.#giveLanes(group, delivery, lanes);
     }
-    if (laneCount > 0) this.notices.onAssigned(group, laneCount);
+    if (this.#byGroup.has(groupId)) this.notices.onAssigned(group, this.lanesFor(group));
   }
 
   #giveLanes(group: ClassicGroup, delivery: Delivery, owners: ReadonlyMap<number, string>): void {
     const { dispatcher } = delivery;
     for (const member of group.members.values()) {
-      dispatcher.addMember(this.#factsOf(group.groupId, member, delivery));
+      dispatcher.addMember(this.#facts.of(delivery.groupId, member, delivery.settings));
     }
     for (const lane of [...dispatcher.ledger.lanes.keys()]) {
       if (!owners.has(lane)) delivery.endLane(lane);
@@ -331,7 +314,7 @@ export class KeyedGroups implements GroupFollower {
       const ranges = dispatcher.members.get(former.memberId)?.ranges ?? [];
       const lanes = [...ranges].filter(({ isPresent }) => isPresent).map(({ lane }) => lane);
       this.#removeFrom(delivery, former.memberId, 'died');
-      dispatcher.addMember(this.#factsOf(group.groupId, member, delivery));
+      dispatcher.addMember(this.#facts.of(delivery.groupId, member, delivery.settings));
       for (const lane of lanes) dispatcher.openRange(lane, member.memberId);
       delivery.flush();
     }
@@ -363,6 +346,14 @@ export class KeyedGroups implements GroupFollower {
       }
       delivery.stop();
       this.#make(ledger, undefined);
+    }
+  }
+
+  /** The group is to be forgotten, with all that it finished. */
+  close(groupId: string): void {
+    for (const delivery of [...this.of(groupId)]) {
+      delivery.planned({ kind: 'closed' });
+      this.#drop(delivery);
     }
   }
 
@@ -520,8 +511,4 @@ function ownersByTopic(
 
 function slotKey(topicId: string, slot: number | string): string {
   return `${topicId}:${slot}`;
-}
-
-function memberKey(groupId: string, memberId: string): string {
-  return `${groupId.length}:${groupId}:${memberId}`;
 }

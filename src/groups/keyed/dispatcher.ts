@@ -100,7 +100,8 @@ export class Dispatcher {
     if (known !== undefined) {
       known.leaseMs = leaseMs;
       known.sessionMs = sessionMs;
-      if (known.traits !== traits) known.window = new Window(traits, this.settings.window);
+      if (known.traits.name !== traits.name)
+        known.window = new Window(traits, this.settings.window);
       known.traits = traits;
       return known;
     }
