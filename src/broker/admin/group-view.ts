@@ -4,6 +4,7 @@ import { slotsMax } from '../../state/keyed/keyed-table.ts';
 import type { Topic } from '../../state/topics.ts';
 import type { Broker } from '../broker.ts';
 import type { Delivery } from '../keyed/delivery.ts';
+import { lanesFor } from '../keyed/notices.ts';
 import { shownKey } from '../keyed/shown-key.ts';
 
 /** What operators see of groups, as JSON. The names are part of the interface. */
@@ -126,11 +127,11 @@ function logHints(broker: Broker, groupId: string, topic: Topic): string[] {
 
 function hintsOf(broker: Broker, delivery: Delivery): string[] {
   const hints: string[] = [];
-  const { dispatcher, topic } = delivery;
   if (broker.keyed.watch.wantsPoll(delivery)) {
     hints.push('keys wait for automatic commits of a busy consumer: set delivery.ack=poll');
   }
-  const idle = dispatcher.members.size - topic.partitions.length;
+  const group = broker.keyed.group(delivery.groupId);
+  const idle = group === undefined ? 0 : group.members.size - lanesFor(broker, group);
   if (idle > 0) hints.push(`${idle} consumers have no lane and are idle: add partitions`);
   return hints;
 }

@@ -22,7 +22,7 @@ import type { Asker } from './lane-offsets.ts';
 import { LeaseWatch } from './lease-watch.ts';
 import { MemberFacts } from './member-facts.ts';
 import { ModeSwitches } from './mode-switches.ts';
-import { Notices } from './notices.ts';
+import { lanesFor, Notices } from './notices.ts';
 import { openLedger } from './open-ledger.ts';
 
 /** Members with these assignors position themselves: they always get log delivery. */
@@ -116,16 +116,6 @@ export class KeyedGroups implements GroupFollower {
   now(): Now {
     const { clock } = this.#broker;
     return { monotonicMs: clock.monotonicMs(), wallMs: clock.wallMs() };
-  }
-
-  /** Lanes, and partitions in log delivery, of all topics that its members want. */
-  lanesFor({ subscribedTopics }: ClassicGroup): number {
-    if (subscribedTopics === null) return Number.POSITIVE_INFINITY;
-    let count = 0;
-    for (const name of subscribedTopics) {
-      count += this.#broker.topics.byName(name)?.partitions.length ?? 0;
-    }
-    return count;
   }
 
   /** The rules of a group whose topics are all in keyed delivery; null if one is not. */
@@ -247,7 +237,7 @@ export class KeyedGroups implements GroupFollower {
       const lanes = owners.get(delivery.topic.name) ?? new Map<number, string>();
       this.#giveLanes(group, delivery, lanes);
     }
-    if (this.#byGroup.has(groupId)) this.notices.onAssigned(group, this.lanesFor(group));
+    if (this.#byGroup.has(groupId)) this.notices.onAssigned(group, lanesFor(this.#broker, group));
   }
 
   #giveLanes(group: ClassicGroup, delivery: Delivery, owners: ReadonlyMap<number, string>): void {

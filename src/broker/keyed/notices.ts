@@ -1,5 +1,6 @@
 import type { Logger } from '../../core/logger.ts';
 import type { ClassicGroup } from '../../groups/classic/group.ts';
+import type { Broker } from '../broker.ts';
 import type { Delivery } from './delivery.ts';
 
 /** Beyond this nothing more is told once: names come from clients. */
@@ -70,4 +71,12 @@ export class Notices {
   forget(groupId: string): void {
     this.#crowded.delete(groupId);
   }
+}
+
+/** Lanes, and partitions in log delivery, of all topics that the group's members want. */
+export function lanesFor(broker: Broker, { subscribedTopics }: ClassicGroup): number {
+  if (subscribedTopics === null) return Number.POSITIVE_INFINITY;
+  let count = 0;
+  for (const name of subscribedTopics) count += broker.topics.byName(name)?.partitions.length ?? 0;
+  return count;
 }
