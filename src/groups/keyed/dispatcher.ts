@@ -262,19 +262,22 @@ export class Dispatcher {
     // What the client has queued behind its present work does not count against the window.
     const queued =
       traits.fetchesInBackground && traits.proof !== Proof.nothing ? member.lastAnswerRecords : 0;
-    // One that proves nothing has a large window, and always a fetch waiting: it must not take what
-    // there is for all.
-    const isHungry = traits.proof === Proof.nothing && this.settings.window === undefined;
-    const { readyRecords, members } = this.#demand;
-    const share = isHungry
-      ? Math.max(Math.ceil(readyRecords / members), 1)
-      : Number.POSITIVE_INFINITY;
     return Math.min(
-      share,
+      this.#shareOf(traits),
       this.windowSize(member) - Math.max(member.inHand - queued, 0),
       this.settings.unfinishedMax - member.unfinished,
       member.suspectLimit - member.inHand,
     );
+  }
+
+  /** What one fetch may take of all that is ready, so that nobody idles beside it. */
+  #shareOf({ proof }: ClientTraits): number {
+    if (this.settings.window !== undefined) return Number.POSITIVE_INFINITY;
+    const { readyRecords, members } = this.#demand;
+    // One that proves nothing has a large window, and always a fetch waiting.
+    if (proof === Proof.nothing) return Math.max(Math.ceil(readyRecords / members), 1);
+    const idle = this.waiters.size;
+    return idle > 1 ? Math.max(Math.floor(readyRecords / idle), 1) : Number.POSITIVE_INFINITY;
   }
 
   // What consumers say.

@@ -40,7 +40,7 @@ export class Window {
   size({ readyRecords, members }: Demand): number {
     if (this.#fixed !== undefined) return this.#fixed;
     if (this.#isByCommits) return this.#commitWindow;
-    const share = Math.max(Math.ceil(readyRecords / Math.max(members, 1)), 1);
+    const share = Math.max(Math.floor(readyRecords / Math.max(members, 1)), 1);
     if (this.#rate === undefined) return Math.min(share, this.#most);
     const least = this.#rate * aimMsMin;
     const most = Math.min(this.#rate * aimMsMax, this.#most);
