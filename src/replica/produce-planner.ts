@@ -225,9 +225,9 @@ export class ProducePlanner {
   }
 
   /**
-   * Gives a batch of the broker's own, which no producer sent, its place behind all that is planned.
-   * The caller proposes it in the same turn, in whatever entry it belongs to. In a LogAppendTime
-   * batch the highest time is the present one already.
+   * Gives a batch of the broker's own, which no producer sent, its place behind all that is
+   * planned. The caller proposes it in the same turn, in whatever entry it belongs to. In a
+   * LogAppendTime batch the highest time is the present one already.
    */
   placeOwn(partition: number, batch: Buffer, count: number): void {
     const baseOffset = this.#end(partition);

@@ -92,8 +92,8 @@ export class Delivery {
   }
 
   /**
-   * A configuration changed. What records are ordered by, and the windows of members that are there,
-   * stay as they were when the delivery, or the member, came.
+   * A configuration changed. What records are ordered by, and the windows of members that are
+   * there, stay as they were when the delivery, or the member, came.
    */
   changeSettings(settings: DeliverySettings): void {
     if (settings === this.settings) return;

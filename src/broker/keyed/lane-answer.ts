@@ -31,8 +31,9 @@ interface PlannedPart extends LanePart {
 }
 
 /**
- * The answer to one fetch of lanes, and of partitions of the log named beside them. Its bytes leave when the grants are durable, and hold what is
- * granted still in that turn, by all that is planned by then.
+ * The answer to one fetch of lanes, and of partitions of the log named beside them. Its bytes leave
+ * when the grants are durable, and hold what is granted still in that turn, by all that is planned
+ * by then.
  */
 export class LaneAnswer {
   readonly #context: RequestContext;

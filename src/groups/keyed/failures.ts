@@ -321,7 +321,7 @@ export class Failures {
     if (this.#reserved === member) this.#reserved = undefined;
   }
 
-  /** Whether the record still waits for this: it may have been deleted, or its key's turn be over. */
+  /** Whether the record still waits for this: it may be deleted, or its key's turn be over. */
   isDead({ ref, partition, offset, isHalted }: DeadLetter): boolean {
     const { store, keys } = this.#dispatcher.board;
     const isSame =
