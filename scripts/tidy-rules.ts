@@ -67,7 +67,9 @@ export const filesAhead: Readonly<Record<string, string>> = {
 };
 
 /** Files of more than 500 lines, each with the reason. */
-export const longFiles: Readonly<Record<string, string>> = {};
+export const longFiles: Readonly<Record<string, string>> = {
+  'test/groups/keyed/world.ts': 'one world: all that may happen in it and all that must hold',
+};
 
 /** Functions of more than 70 lines, as `file:name`, each with the reason. */
 export const longFunctions: Readonly<Record<string, string>> = {};

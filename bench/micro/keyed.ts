@@ -9,7 +9,7 @@ import { DeliveryCounters } from '../../src/groups/keyed/counters.ts';
 import { Dispatcher } from '../../src/groups/keyed/dispatcher.ts';
 import type { FiledBatch } from '../../src/groups/keyed/record-store.ts';
 import { Ledger } from '../../src/state/keyed/ledger.ts';
-import { promptTraits } from '../../test/groups/keyed/world.ts';
+import { promptTraits } from '../../test/groups/keyed/clients.ts';
 
 const recordsPerBatch = 100;
 const recordBytes = 100;

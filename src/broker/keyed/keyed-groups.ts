@@ -19,6 +19,7 @@ import { Handshakes } from './handshakes.ts';
 import { Invariants } from './invariants.ts';
 import { laneOffset } from './lane-numbers.ts';
 import type { Asker } from './lane-offsets.ts';
+import { ownersByTopic } from './lane-owners.ts';
 import { LeaseWatch } from './lease-watch.ts';
 import { MemberFacts } from './member-facts.ts';
 import { ModeSwitches } from './mode-switches.ts';
@@ -276,7 +277,7 @@ export class KeyedGroups implements GroupFollower {
 
   /**
    * Lanes that the member's JoinGroup does not list as owned are given up, if it has got anything
-   * from them. They stay its own until a plan gives them to somebody else, but what it is given next
+   * from them. They stay its own until a plan gives them to somebody else; what it is given next
    * is told from what it had.
    */
   #onRejoin(group: ClassicGroup, member: ClassicMember, metadata: Buffer): void {
@@ -325,7 +326,7 @@ export class KeyedGroups implements GroupFollower {
     dispatcher.removeMember(memberId, cause, this.now());
   }
 
-  /** The last member is gone: nothing has to be loaded; and a group that did nothing is forgotten. */
+  /** The last member is gone: nothing is loaded any more, and one that did nothing is forgotten. */
   #onEmpty(groupId: string): void {
     for (const delivery of [...this.of(groupId)]) {
       const { ledger } = delivery.dispatcher;
@@ -483,20 +484,6 @@ function leavesTrace({ hasFinished, trials }: Ledger): boolean {
 function causeOf(cause: RemovalCause): ReturnCause {
   if (cause === 'left') return 'left';
   return cause === 'expelled' ? 'lease' : 'died';
-}
-
-function ownersByTopic(
-  assignments: ReadonlyMap<string, ReadonlyMap<string, readonly number[]> | null>,
-): Map<string, Map<number, string>> {
-  const owners = new Map<string, Map<number, string>>();
-  for (const [memberId, topics] of assignments) {
-    for (const [topicName, lanes] of topics ?? []) {
-      const byLane = owners.get(topicName) ?? new Map<number, string>();
-      owners.set(topicName, byLane);
-      for (const lane of lanes) byLane.set(lane, memberId);
-    }
-  }
-  return owners;
 }
 
 function slotKey(topicId: string, slot: number | string): string {

@@ -44,7 +44,7 @@ export function offsetsFor(
 }
 
 /**
- * Where the member goes on in a lane. One that it has not, or not yet, has nothing for it: it is told
+ * Where the member goes on in a lane. One that it has not, or not yet, has nothing for it: it hears
  * the end, and finds out by its next heartbeat.
  */
 function positionOf({ dispatcher }: Delivery, index: number, memberId: string): number {

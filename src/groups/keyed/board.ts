@@ -37,8 +37,8 @@ export class Board {
   readyRecords = 0;
   readonly #listener: BoardListener;
   /**
-   * By key: deleted records with granted ones before them. If one of those comes back, they are links
-   * of the chain again.
+   * By key: deleted records behind granted ones. If one of those comes back, they
+   * are links of the chain again.
    */
   readonly #passed = new Map<number, number[]>();
 

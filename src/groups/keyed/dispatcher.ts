@@ -289,8 +289,8 @@ export class Dispatcher {
   }
 
   /**
-   * The member starts over at these lane numbers: all from there on comes back. If a handler failed,
-   * its record is charged.
+   * The member starts over at these lane numbers: all from there on comes back. If that tells of a
+   * failed handler, its record is charged.
    */
   reject(member: Member, parts: readonly RangePart[], isFailure: boolean, now: Now): void {
     if (isFailure) this.failures.onFailure(member, parts, 'rejected', now);

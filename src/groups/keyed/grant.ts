@@ -11,7 +11,7 @@ export interface Granted {
   readonly to: number;
 }
 
-/** Below this a window is shared out among all lanes of a fetch, for consumers that use them all. */
+/** A smaller window is shared out among the lanes of a fetch, for consumers that use them all. */
 const spreadRecordsMax = 1024;
 
 interface Draft {

@@ -5,7 +5,7 @@ const ringInitial = 1024;
 /**
  * Records that may be granted, oldest first. What is appended comes in order and waits in a ring;
  * what comes back out of order waits in a heap. Entries are never taken out in the middle: one that
- * was granted by another way is passed over when its turn comes. Each entry has the journal position
+ * was granted by another way is passed over when its turn comes. Each entry has the journal place
  * of its record's batch: a place that was given to another record meanwhile is told by it.
  */
 export class ReadyQueue {

@@ -4,7 +4,7 @@ import type { Member } from './member.ts';
 
 /**
  * What a member that rejoined in the background has in hand of its former ranges. A handler may be
- * at it, so it stays with the member; but the client may have dropped it unhandled as well. Once the
+ * at it, so it stays with the member; but the client may have dropped it unhandled too. Once the
  * member proves or commits what it was granted later, or has waited for a session timeout with
  * nothing else in hand, it is through with all that it kept: the rest comes back.
  */

@@ -47,7 +47,7 @@ export class Waiters {
 
   /**
    * Grants to waiting fetches until there is nothing to grant or nobody to grant it to. A key goes
-   * to the member that had it last, if that waits with nothing in hand, else to the one that has the
+   * to the member that had it last, if that waits with nothing in hand, else to the one that has
    * least; among those to whoever waits longest.
    */
   serve(now: Now, answer: AnswerWaiter): void {

@@ -5,7 +5,8 @@ import type { Dispatcher } from '../../../src/groups/keyed/dispatcher.ts';
 import { areBooksRight, figuresOf, oldestLease } from '../../../src/groups/keyed/figures.ts';
 import { KeyPause } from '../../../src/groups/keyed/key-table.ts';
 import { none, RecordState } from '../../../src/groups/keyed/record-store.ts';
-import { type Rng, World } from './world.ts';
+import type { Rng } from './clients.ts';
+import { World } from './world.ts';
 
 const settings = {
   finishesProven: false,

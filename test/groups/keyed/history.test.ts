@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { DispatcherSettings } from '../../../src/groups/keyed/dispatcher.ts';
-import { type Rng, World } from './world.ts';
+import type { Rng } from './clients.ts';
+import { World } from './world.ts';
 
 /** How many histories; more for a long search: `KEYLANE_HISTORIES=100000 node --test …`. */
 const histories = Number(process.env['KEYLANE_HISTORIES'] ?? 300);
