@@ -1,11 +1,13 @@
 import assert from 'node:assert/strict';
 import test, { type TestContext } from 'node:test';
 import { isNestedName } from '../../src/broker/keyed/dead-letters.ts';
+import { Compression } from '../../src/core/compression.ts';
 import { murmur2Partition } from '../../src/core/murmur2.ts';
 import { ErrorCode } from '../../src/protocol/error-codes.ts';
 import type { DecodedRecord } from '../../src/protocol/records/decoded-batch.ts';
 import { ConfigResource } from '../../src/state/commands.ts';
 import { FillableDisk } from './fillable-disk.ts';
+import { commit } from './group-client.ts';
 import {
   KeyedMember,
   type KeyedRecord,
@@ -357,4 +359,56 @@ test('a consumer that dies of a record is its failure; of several nobody is char
   const [letter] = await lettersIn(node, 'orders.dlq');
   assert.equal(String(letter!.value), 'poison');
   assert.equal(headersOf(letter!)['keylane.reason'], 'died');
+});
+
+test('halt: a reset of the group frees the key', async (t) => {
+  const all = await started(t, { 'dead.letter.policy': 'halt' });
+  const { node, member } = all;
+  await send(member.client, 'orders', ['b=1', 'a=poison', 'a=later']);
+  await failFor(all, 'poison', 2);
+  while ((await unfinished(all)) > 2) {
+    await member.await();
+    await member.commitAll();
+  }
+  await member.leave();
+  const admin = await node.connect('admin');
+  assert.equal(await commit(admin, 'g', 'orders', 0, 1), ErrorCode.NONE);
+  assert.equal(await unfinished(all), 2);
+  const next = await KeyedMember.connect(node, { groupId: 'g', topics: ['orders'] });
+  await next.own(0);
+  assert.deepEqual((await next.fetch()).records, [], 'that offset is what was shown');
+  await next.leave();
+  assert.equal(await commit(admin, 'g', 'orders', 0, 2), ErrorCode.NONE);
+  const last = await KeyedMember.connect(node, { groupId: 'g', topics: ['orders'] });
+  await last.own(0);
+  assert.deepEqual(texts((await last.await()).records), ['a=later']);
+});
+
+test('letters that are dead at once by the hundred all go, in few entries', async (t) => {
+  const all = await started(t, { 'delivery.attempts.max': '1', 'delivery.window': '1000' });
+  const { node, member } = all;
+  for (let batch = 0; batch < 4; batch++) {
+    const records = Array.from({ length: 300 }, (_, i) => `${i}=${batch}`);
+    await send(member.client, 'orders', records, { compression: Compression.lz4 });
+  }
+  const { partitions } = node.broker.topics.byName('orders')!;
+  const trial = { quarters: 4, limit: 1, firstMs: 1, lastMs: 2, dueMs: 0, reason: 'died' };
+  const [delivery] = [...node.broker.keyed.of('g')];
+  // As if each of them had been tried alone.
+  for (let offset = 0; offset < 1200; offset++) {
+    delivery!.dispatcher.plan({ kind: 'tried', partition: partitions[0]!, offset, trial });
+  }
+  delivery!.flush();
+  await node.restart();
+  const before = node.broker.replica.state.appliedIndex;
+  await member.reconnect();
+  await member.locate(0);
+  // Only when a key's first record is gone its next one is looked at, by who asks for records.
+  await until(async () => {
+    assert.deepEqual((await member.fetch()).records, []);
+    return (await unfinished(all)) === 0;
+  }, 'all of them are finished');
+  const letters = await lettersIn(node, 'orders.dlq', 1200);
+  assert.equal(letters.length, 1200);
+  assert.ok(node.broker.replica.state.appliedIndex - before < 30);
 });
