@@ -16,6 +16,7 @@ if (process.env.COMPAT_BROKER === 'keylane') {
   await import('./checks/keyed.mjs');
   await import('./checks/keyed-restarts.mjs');
   await import('./checks/keyed-failures.mjs');
+  await import('./checks/keyed-dead-letters.mjs');
 } else {
   console.log('the checks of keyed delivery are left out: COMPAT_BROKER is not keylane');
 }

@@ -316,6 +316,35 @@ test('a full disk: the record waits, and goes when there is room', async (t) => 
   assert.equal(await unfinished(all), 1);
 });
 
+test('a full disk takes neither the letter nor the end of its record', async (t) => {
+  const disk = new FillableDisk();
+  const all = await started(t, { 'dead.letter.policy': 'halt' }, { files: disk.files });
+  const { node, member } = all;
+  await node.createTopic('orders.dlq');
+  await send(member.client, 'orders', ['a=poison', 'a=later']);
+  await failFor(all, 'poison', 2);
+  const { id } = node.broker.topics.byName('orders')!;
+  const changes = new Map([['dead.letter.policy', 'continue']]);
+  await node.broker.topics.setConfigs(ConfigResource.topic, id, changes);
+  disk.isFull = true;
+  node.clock.advance(100);
+  await until(() => !node.broker.replica.disk.mayGrow(1), 'it was tried');
+  const { partitions } = node.broker.replica.state.topics;
+  const [dead] = node.broker.topics.byName('orders.dlq')!.partitions;
+  for (let i = 0; i < 5; i++) {
+    node.clock.advance(1000);
+    assert.deepEqual((await member.fetch()).records, []);
+  }
+  assert.equal(partitions.end(dead!), 0);
+  assert.equal(await unfinished(all), 2);
+  disk.isFull = false;
+  assert.deepEqual(texts((await member.await()).records), ['a=later']);
+  const [letter] = await lettersIn(node, 'orders.dlq');
+  assert.equal(letter!.offset, 0);
+  await member.commitAll();
+  assert.equal(await unfinished(all), 0);
+});
+
 test('attempts are counted over restarts', async (t) => {
   const all = await started(t, { 'delivery.attempts.max': '3' });
   const { node, member } = all;
