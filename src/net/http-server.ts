@@ -28,8 +28,9 @@ export interface HttpServerOptions {
 const connectionsMax = 64;
 const requestMsMax = 10_000;
 const keepAliveMs = 10_000;
-/** Pieces are gathered up to this length. */
+/** Pieces are gathered up to this length, and for so long; then others get their turns. */
 const chunkLength = 64 * 1024;
+const chunkMsMax = 4;
 
 export class HttpServer {
   readonly #options: HttpServerOptions;
@@ -113,11 +114,13 @@ async function write(response: ServerResponse, body: string | Iterable<string>):
     return;
   }
   let chunk = '';
+  let dueMs = performance.now() + chunkMsMax;
   for (const piece of body) {
     chunk += piece;
-    if (chunk.length < chunkLength) continue;
-    if (!(await writeChunk(response, chunk))) return;
+    if (chunk.length < chunkLength && performance.now() < dueMs) continue;
+    if (chunk !== '' && !(await writeChunk(response, chunk))) return;
     chunk = '';
+    dueMs = performance.now() + chunkMsMax;
   }
   response.write(chunk);
 }

@@ -44,8 +44,8 @@ export class AdminApi {
       return notFound(`no such path; there are ${routes.join(', ')}`);
     }
     if (!hasGroup(this.#broker, groupId)) return notFound(`there is no group ${groupId}`);
-    if (!isExport) return answerJson(200, groupDetails(this.#broker, groupId));
-    return { status: 200, contentType: json, body: groupExport(this.#broker, groupId) };
+    const pieces = isExport ? groupExport : groupDetails;
+    return { status: 200, contentType: json, body: pieces(this.#broker, groupId) };
   }
 
   async #health(): Promise<HttpAnswer> {

@@ -4,6 +4,7 @@ import type { GrantRuns } from '../../state/keyed/grant-runs.ts';
 import { Ledger } from '../../state/keyed/ledger.ts';
 import type { Topic } from '../../state/topics.ts';
 import type { Broker } from '../broker.ts';
+import { joined, opened } from './json-pieces.ts';
 
 /**
  * All that the journal knows of a group: offsets of the log, and of each topic in keyed delivery
@@ -14,8 +15,7 @@ export function* groupExport(broker: Broker, groupId: string): Iterable<string> 
   // Copies, so that all of it is of one moment, however long it takes to send.
   const ledgers = [...state.keyed.ofGroup(groupId)].map(copyOf);
   const offsets = [...(state.offsets.of(groupId) ?? [])];
-  yield `{"group":${JSON.stringify(groupId)},"journalIndex":${state.appliedIndex},`;
-  yield '"committedOffsets":[';
+  yield opened({ group: groupId, journalIndex: state.appliedIndex }, 'committedOffsets');
   yield* joined(committedOffsets(broker, offsets));
   yield '],"keyed":[';
   let isFirst = true;
@@ -47,10 +47,14 @@ function copyOf(ledger: Ledger): Ledger {
   return Ledger.read(new ByteReader(writer.finish()));
 }
 
+/** Stored partition => index in its topic. */
+type Indexes = ReadonlyMap<number, number>;
+
 function* ledgerExport(broker: Broker, topic: Topic, ledger: Ledger): Iterable<string> {
   const { slot, laneBase, hasFinished } = ledger;
+  const indexes = new Map(topic.partitions.map((partition, index) => [partition, index]));
   const head = { topic: topic.name, topicId: topic.id, slot, laneBase, hasFinished };
-  yield `${JSON.stringify(head).slice(0, -1)},"partitions":[`;
+  yield opened(head, 'partitions');
   for (const [index, partition] of topic.partitions.entries()) {
     yield `${index === 0 ? '' : ','}${partitionHead(broker, ledger, index, partition)}`;
     yield* joined(ledger.finished(partition).ranges());
@@ -63,46 +67,47 @@ function* ledgerExport(broker: Broker, topic: Topic, ledger: Ledger): Iterable<s
     isFirst = false;
     for (const [i, range] of ranges.entries()) {
       const { memberId: member, start, end: rangeEnd, grants } = range;
-      const one = JSON.stringify({ member, start, end: rangeEnd }).slice(0, -1);
-      yield `${i === 0 ? '' : ','}${one},"grants":[`;
-      yield* joined(grantsOf(broker, grants, start, rangeEnd));
+      const one = opened({ member, start, end: rangeEnd }, 'grants');
+      yield `${i === 0 ? '' : ','}${one}`;
+      yield* joined(grantsOf(indexes, grants, start, rangeEnd));
       yield ']}';
     }
     yield ']}';
   }
   yield '],"trials":[';
-  yield* joined(trialsOf(broker, ledger));
+  yield* joined(trialsOf(indexes, ledger));
   yield ']}';
 }
 
 function partitionHead(broker: Broker, ledger: Ledger, index: number, partition: number): string {
   const { partitions } = broker.replica.state.topics;
+  const isThere = partitions.exists(partition);
   const { low, above } = ledger.finished(partition);
   const one = {
     partition: index,
-    logStart: partitions.logStart(partition),
-    end: partitions.end(partition),
+    // The topic may have been deleted since the first piece.
+    logStart: isThere ? partitions.logStart(partition) : null,
+    end: isThere ? partitions.end(partition) : null,
     low,
     finishedAbove: above,
   };
-  return `${JSON.stringify(one).slice(0, -1)},"finished":[`;
+  return opened(one, 'finished');
 }
 
 /** Neighbouring lane numbers that are neighbouring offsets of one partition. */
-function grantsOf(broker: Broker, grants: GrantRuns, start: number, end: number) {
-  const { partitions } = broker.replica.state.topics;
+function grantsOf(indexes: Indexes, grants: GrantRuns, start: number, end: number) {
   const found: object[] = [];
   grants.forEach(start, end, (n, count, partition, offset) => {
-    found.push({ n, count, partition: partitions.index(partition), offset });
+    found.push({ n, count, partition: indexes.get(partition), offset });
   });
   return found;
 }
 
-function* trialsOf(broker: Broker, { trials }: Ledger): Iterable<object> {
+function* trialsOf(indexes: Indexes, { trials }: Ledger): Iterable<object> {
   for (const [key, trial] of trials) {
     const [partition, offset] = key.split(':').map(Number);
     yield {
-      partition: broker.replica.state.topics.partitions.index(partition!),
+      partition: indexes.get(partition!),
       offset,
       attempts: trial.quarters / 4,
       inHandLimit: trial.limit,
@@ -111,13 +116,5 @@ function* trialsOf(broker: Broker, { trials }: Ledger): Iterable<object> {
       due: new Date(trial.dueMs).toISOString(),
       reason: trial.reason,
     };
-  }
-}
-
-function* joined(values: Iterable<unknown>): Iterable<string> {
-  let isFirst = true;
-  for (const value of values) {
-    yield `${isFirst ? '' : ','}${JSON.stringify(value)}`;
-    isFirst = false;
   }
 }

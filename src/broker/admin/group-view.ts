@@ -6,11 +6,11 @@ import type { Broker } from '../broker.ts';
 import type { Delivery } from '../keyed/delivery.ts';
 import { lanesFor } from '../keyed/notices.ts';
 import { shownKey } from '../keyed/shown-key.ts';
+import { joined, opened } from './json-pieces.ts';
 
 /** What operators see of groups, as JSON. The names are part of the interface. */
 
 export type GroupSummary = ReturnType<typeof groupSummary>;
-export type GroupDetails = ReturnType<typeof groupDetails>;
 export type TopicView = ReturnType<typeof topicView>;
 
 /** One group with its topics; undefined where there is none of that name. */
@@ -28,22 +28,39 @@ export function groupSummary(broker: Broker, groupId: string) {
   };
 }
 
-export function groupDetails(broker: Broker, groupId: string) {
-  const { members, ...summary } = groupSummary(broker, groupId);
-  return {
-    ...summary,
-    topics: topicsOf(broker, groupId).map((topic, i) => ({
-      ...summary.topics[i]!,
-      partitions: partitionsOf(broker, groupId, topic),
-      members: topicMembers(broker, groupId, topic),
-    })),
-    members: describe(broker, groupId).members.map((member) => ({
-      member: member.memberId,
-      instance: member.groupInstanceId,
-      client: member.clientId,
-      host: member.clientHost,
-    })),
-  };
+/** A group with all that there is to see of it. */
+export type GroupDetails = Omit<GroupSummary, 'members' | 'topics'> & {
+  readonly members: readonly GroupMember[];
+  readonly topics: readonly TopicDetails[];
+};
+export type GroupMember = ReturnType<typeof groupMembers>[number];
+export type TopicDetails = TopicView & {
+  readonly members: readonly ReturnType<typeof memberView>[];
+  readonly partitions: readonly PartitionView[];
+};
+
+/** `GroupDetails` as JSON, in pieces: a topic may have a hundred thousand partitions. */
+export function* groupDetails(broker: Broker, groupId: string): Iterable<string> {
+  // Taken once: between pieces topics may come and go.
+  const names = topicsOf(broker, groupId);
+  const { topics, ...head } = groupSummary(broker, groupId);
+  yield opened({ ...head, members: groupMembers(broker, groupId) }, 'topics');
+  for (const [i, topic] of names.entries()) {
+    const members = topicMembers(broker, groupId, topic);
+    yield `${i === 0 ? '' : ','}${opened({ ...topics[i], members }, 'partitions')}`;
+    yield* joined(partitionsOf(broker, groupId, topic));
+    yield ']}';
+  }
+  yield ']}\n';
+}
+
+function groupMembers(broker: Broker, groupId: string) {
+  return describe(broker, groupId).members.map((member) => ({
+    member: member.memberId,
+    instance: member.groupInstanceId,
+    client: member.clientId,
+    host: member.clientHost,
+  }));
 }
 
 export function hasGroup(broker: Broker, groupId: string): boolean {
@@ -182,12 +199,18 @@ function unfinishedOf(
   return { logStart, end, low, finishedAbove: finished.above, unfinished };
 }
 
-function partitionsOf(broker: Broker, groupId: string, topic: Topic) {
+export type PartitionView = NonNullable<ReturnType<typeof unfinishedOf>> & {
+  readonly partition: number;
+};
+
+function* partitionsOf(broker: Broker, groupId: string, topic: Topic): Iterable<PartitionView> {
   const delivery = broker.keyed.get(groupId, topic.id);
-  return topic.partitions.flatMap((partition, index) => {
+  const { partitions } = broker.replica.state.topics;
+  for (const [index, partition] of topic.partitions.entries()) {
+    if (!partitions.exists(partition)) return;
     const found = unfinishedOf(broker, groupId, partition, delivery);
-    return found === undefined ? [] : [{ partition: index, ...found }];
-  });
+    if (found !== undefined) yield { partition: index, ...found };
+  }
 }
 
 function topicMembers(broker: Broker, groupId: string, topic: Topic) {
