@@ -42,6 +42,8 @@ export class Delivery {
   #spillFeed: Feed | undefined;
   readonly #deadLetters: DeadLetters;
   readonly #parked = new Map<number, LaneWaiter>();
+  /** Fetches that ask for grants of before a restart, which are not loaded yet. */
+  readonly #loading = new Set<() => void>();
   #unflushed: KeyedEffect[] = [];
   #serveIsDue = false;
   #isStopped = false;
@@ -61,6 +63,7 @@ export class Delivery {
     this.dispatcher = new Dispatcher(planned, dispatcherSettings(settings), counters);
     this.#deadLetters = new DeadLetters(broker, this);
     const { dispatcher } = this;
+    const loading = this.#loading;
     this.#rules = {
       orderingKey: settings.orderingKey,
       isNullSerial: settings.nullKeyOrder === 'serial',
@@ -68,16 +71,29 @@ export class Delivery {
     this.#feed = new Feed(broker, topic, this.#rules, {
       startOf: (partition) => dispatcher.ledger.finished(partition).low,
       endOf: (partition) => broker.replica.state.topics.partitions.end(partition),
+      // Grants of before a restart are loaded first, however much there is to grant.
       get readyRecords() {
-        return dispatcher.board.readyRecords;
+        return loading.size > 0 ? 0 : dispatcher.board.readyRecords;
       },
       get isFull() {
         return dispatcher.board.spill.isShort;
       },
       file: (batch) => dispatcher.filing.file(batch, broker.keyed.now()),
       onLogStart: (partition, offset) => dispatcher.filing.deleteBelow(partition, offset),
-      onFiled: () => this.serve(),
+      onFiled: () => this.#onFiled(),
     });
+  }
+
+  #onFiled(): void {
+    for (const tell of [...this.#loading]) tell();
+    this.serve();
+  }
+
+  /** Calls back each time that records were loaded, until the function that it answers is called. */
+  whileLoading(tell: () => void): () => void {
+    this.#loading.add(tell);
+    this.pull();
+    return () => this.#loading.delete(tell);
   }
 
   get slot(): number {

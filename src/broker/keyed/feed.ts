@@ -8,9 +8,9 @@ import type { Broker } from '../broker.ts';
 import { fileBatch, type KeyRules } from './ordering-keys.ts';
 
 /** Below so many ready records more are read from the log. */
-const readyRecordsMin = 8192;
+const readyRecordsMin = 32_768;
 /** With so many loaded, what is appended is not taken from memory but read later. */
-const readyRecordsMax = 65_536;
+const readyRecordsMax = 131_072;
 /** What is read at a time, over all partitions. */
 const readBytesMax = 2 * 1024 * 1024;
 const readBytesMin = 16 * 1024;

@@ -3,6 +3,7 @@ import type { RangePart } from '../../groups/keyed/failures.ts';
 import type { Granted } from '../../groups/keyed/grant.ts';
 import type { LaneRange } from '../../groups/keyed/lane-range.ts';
 import type { Member } from '../../groups/keyed/member.ts';
+import { none } from '../../groups/keyed/record-store.ts';
 import type { Parked } from '../broker.ts';
 import { type FetchOptions, type FetchRequestView, RequestedPartitions } from '../fetch-request.ts';
 import type { RequestContext } from '../handler.ts';
@@ -10,6 +11,9 @@ import type { Delivery, LaneWaiter } from './delivery.ts';
 import { LaneAnswer, type LanePart } from './lane-answer.ts';
 import { isLaneOffset, numberOf, slotOf } from './lane-numbers.ts';
 import { type AskedPartition, LogParts } from './log-parts.ts';
+
+/** Longer than it takes to read what is before the grants of a lane; shorter than clients wait. */
+const loadingMsMax = 5000;
 
 /** The lanes of one group's topic, all of one member. */
 interface Ask {
@@ -57,11 +61,40 @@ export class LaneFetch implements Parked {
   }
 
   start(): void {
-    const { broker, client } = this.#context;
-    const now = broker.keyed.now();
+    const { broker } = this.#context;
     // Lanes belong to no session; the answer tells the client that it has none.
     if (this.#options.sessionId !== 0) broker.fetchSessions.close(this.#options.sessionId);
     for (const lane of this.#lanes) this.#sort(lane);
+    const unloaded = this.#asks.find((ask) => ask.repeats.some(isUnloaded));
+    if (unloaded === undefined) this.#serve();
+    else this.#awaitLoading(unloaded.delivery);
+  }
+
+  /** After a restart what was granted before is read again: an answer without it would mislead. */
+  #awaitLoading(delivery: Delivery): void {
+    const { broker } = this.#context;
+    const end = (goesOn: boolean) => {
+      if (!this.#isParked) return;
+      this.#isParked = false;
+      stop();
+      cancelTimer();
+      forgetClose();
+      broker.unpark(parked);
+      this.#asks = [];
+      if (goesOn) this.start();
+      else this.#respondEmpty();
+    };
+    const stop = delivery.whileLoading(() => end(true));
+    const cancelTimer = broker.clock.after(loadingMsMax, () => end(false));
+    const forgetClose = this.#context.onClosed(() => end(false));
+    const parked = { finishNow: () => end(false) };
+    this.#isParked = true;
+    broker.park(parked);
+  }
+
+  #serve(): void {
+    const { broker, client } = this.#context;
+    const now = broker.keyed.now();
     for (const { delivery, atEnd, repeats } of this.#asks) {
       delivery.supersede([...atEnd, ...repeats.map(({ range }) => range)]);
     }
@@ -237,6 +270,16 @@ function startIn(delivery: Delivery, range: LaneRange, n: number): number | unde
     ({ memberId, end, start }) => memberId === range.member.id && end === n && start < range.start,
   );
   return isFormerEnd ? range.start : undefined;
+}
+
+function isUnloaded({ range, from }: RangePart): boolean {
+  let isFirst = true;
+  let isMissing = false;
+  range.grants.forEach(from, range.end, (n) => {
+    if (isFirst) isMissing = range.ref(n) === none;
+    isFirst = false;
+  });
+  return isMissing;
 }
 
 /**

@@ -35,6 +35,8 @@ export class Board {
   readonly spill = new Spill(this.keys);
   /** Waiting records that anybody might get, now or after others of their key. */
   readyRecords = 0;
+  /** By range: waiting records of the keys that it holds, which only its member may get. */
+  readonly #heldRecords: number[] = [];
   readonly #listener: BoardListener;
   /**
    * By key: deleted records behind granted ones. If one of those comes back, they
@@ -50,6 +52,14 @@ export class Board {
   /** What the loaded records take, about. */
   get bytes(): number {
     return this.store.records * 17 + this.store.batches * 36 + this.keys.size * keyBytes;
+  }
+
+  heldRecords(rangeId: number): number {
+    return this.#heldRecords[rangeId] ?? 0;
+  }
+
+  #countHeld(rangeId: number, by: number): void {
+    this.#heldRecords[rangeId] = (this.#heldRecords[rangeId] ?? 0) + by;
   }
 
   continuationsOf(rangeId: number): ReadyQueue {
@@ -157,6 +167,7 @@ export class Board {
     keys.tail[key] = ref;
     if (grant !== undefined) {
       store.state[ref] = RecordState.granted;
+      if (keys.holder[key] === none) this.#countHeld(grant.rangeId, keys.pending[key]!);
       keys.holder[key] = grant.rangeId;
       keys.inHand[key]!++;
       grant.onFiled(ref);
@@ -168,6 +179,7 @@ export class Board {
     if (isFirst) keys.nextPending[key] = ref;
     const holder = keys.holder[key]!;
     if (holder !== none) {
+      this.#countHeld(holder, 1);
       if (isFirst) this.#listener.onContinuation(holder, ref);
     } else if (keys.pause[key] === KeyPause.none) {
       this.readyRecords++;
@@ -213,8 +225,10 @@ export class Board {
     if (holder === none) {
       this.readyRecords -= keys.pending[key]!;
       keys.holder[key] = rangeId;
+      this.#countHeld(rangeId, keys.pending[key]!);
     }
     keys.pending[key]!--;
+    this.#countHeld(rangeId, -1);
     keys.inHand[key]!++;
     keys.lastMember[key] = memberNumber;
     keys.nextPending[key] = store.next[ref]!;
@@ -255,6 +269,7 @@ export class Board {
     }
     keys.inHand[key]!--;
     keys.pending[key]!++;
+    this.#countHeld(keys.holder[key]!, 1);
     this.#relink(key, ref);
     const next = keys.nextPending[key]!;
     if (next === none || store.isBefore(ref, next)) {
@@ -269,6 +284,8 @@ export class Board {
   /** Nobody holds the key any more: it is ready, or forgotten. */
   release(key: number): void {
     const { keys } = this;
+    const holder = keys.holder[key]!;
+    if (holder !== none) this.#countHeld(holder, -keys.pending[key]!);
     keys.holder[key] = none;
     if (keys.spilled[key]! > 0) this.spill.want(key);
     if (keys.pending[key] === 0) {
@@ -326,6 +343,7 @@ export class Board {
     store.state[ref] = RecordState.deleted;
     keys.pending[key]!--;
     if (isFree) this.readyRecords--;
+    if (keys.holder[key] !== none) this.#countHeld(keys.holder[key]!, -1);
     if (keys.nextPending[key] !== ref) return;
     this.#passDeleted(key);
     const next = keys.nextPending[key]!;

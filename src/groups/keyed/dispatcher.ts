@@ -247,13 +247,17 @@ export class Dispatcher {
     return grantRecords(this, waiter, now);
   }
 
-  get #demand(): Demand {
-    return { readyRecords: this.readyRecords, members: this.members.size };
+  #demandOf(member: Member): Demand {
+    let heldRecords = 0;
+    for (const range of member.ranges) {
+      if (range.isPresent) heldRecords += this.board.heldRecords(range.id);
+    }
+    return { readyRecords: this.readyRecords, heldRecords, members: this.members.size };
   }
 
   /** How many records the member may have in hand. */
   windowSize(member: Member): number {
-    return member.window.size(this.#demand);
+    return member.window.size(this.#demandOf(member));
   }
 
   /** How many more records the member may have in hand. */
@@ -263,7 +267,7 @@ export class Dispatcher {
     const queued =
       traits.fetchesInBackground && traits.proof !== Proof.nothing ? member.lastAnswerRecords : 0;
     return Math.min(
-      this.#shareOf(traits),
+      this.#shareOf(member),
       this.windowSize(member) - Math.max(member.inHand - queued, 0),
       this.settings.unfinishedMax - member.unfinished,
       member.suspectLimit - member.inHand,
@@ -271,13 +275,14 @@ export class Dispatcher {
   }
 
   /** What one fetch may take of all that is ready, so that nobody idles beside it. */
-  #shareOf({ proof }: ClientTraits): number {
+  #shareOf(member: Member): number {
     if (this.settings.window !== undefined) return Number.POSITIVE_INFINITY;
-    const { readyRecords, members } = this.#demand;
     // One that proves nothing has a large window, and always a fetch waiting.
-    if (proof === Proof.nothing) return Math.max(Math.ceil(readyRecords / members), 1);
-    const idle = this.waiters.size;
-    return idle > 1 ? Math.max(Math.floor(readyRecords / idle), 1) : Number.POSITIVE_INFINITY;
+    const isHungry = member.traits.proof === Proof.nothing;
+    const sharers = isHungry ? this.members.size : this.waiters.size;
+    if (sharers <= 1) return Number.POSITIVE_INFINITY;
+    const { readyRecords, heldRecords } = this.#demandOf(member);
+    return Math.max(Math.floor(readyRecords / sharers), 1) + heldRecords;
   }
 
   // What consumers say.
@@ -348,7 +353,8 @@ export class Dispatcher {
     }
     const finished = before - member.unfinished;
     if (finished > 0) {
-      member.window.onCommit(finished, member.unfinished, member.wasFull, this.#demand);
+      const demand = this.#demandOf(member);
+      member.window.onCommit(finished, member.unfinished, member.wasFull, demand);
       member.wasFull = false;
       this.failures.onProgress(member);
     }

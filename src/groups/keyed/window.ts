@@ -16,6 +16,8 @@ const windowMax = 1_000_000;
 /** What is there to be shared out when a window is asked for. */
 export interface Demand {
   readonly readyRecords: number;
+  /** Waiting records of keys that the member holds: nobody else may get them. */
+  readonly heldRecords: number;
   readonly members: number;
 }
 
@@ -37,10 +39,10 @@ export class Window {
     this.#isByCommits = traits.proof === Proof.nothing;
   }
 
-  size({ readyRecords, members }: Demand): number {
+  size(demand: Demand): number {
     if (this.#fixed !== undefined) return this.#fixed;
     if (this.#isByCommits) return this.#commitWindow;
-    const share = Math.max(Math.floor(readyRecords / Math.max(members, 1)), 1);
+    const share = shareOf(demand);
     if (this.#rate === undefined) return Math.min(share, this.#most);
     const least = this.#rate * aimMsMin;
     const most = Math.min(this.#rate * aimMsMax, this.#most);
@@ -60,11 +62,15 @@ export class Window {
   onCommit(finished: number, left: number, wasFull: boolean, demand: Demand): void {
     if (wasFull && left === 0) {
       // As much as there is for it: what is granted beyond that queues up while others idle.
-      const share = Math.ceil(demand.readyRecords / Math.max(demand.members, 1));
-      const aim = Math.max(this.#commitWindow, share) * 2;
+      const aim = Math.max(this.#commitWindow, shareOf(demand)) * 2;
       this.#commitWindow = Math.min(this.#commitWindow * commitGrowth, aim, windowMax);
     } else if (finished > 0) {
       this.#commitWindow = Math.max(firstCommitWindow, Math.ceil(finished * commitSlack));
     }
   }
+}
+
+/** What there is for one member: its part of what is ready, and what it alone may get. */
+function shareOf({ readyRecords, heldRecords, members }: Demand): number {
+  return Math.max(Math.floor(readyRecords / Math.max(members, 1)), 1) + heldRecords;
 }

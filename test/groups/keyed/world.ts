@@ -572,6 +572,7 @@ export class World {
   /** The waiting records of each key are linked, and as many as are counted. */
   #checkChains(): void {
     const { keys, store } = this.dispatcher.board;
+    const held = new Map<number, number>();
     const names = new Set(this.records.map(({ key }) => key));
     for (const name of names) {
       const id = name === null ? undefined : keys.find(name);
@@ -583,6 +584,13 @@ export class World {
         if (store.state[ref] === RecordState.pending) count++;
       }
       assert.equal(keys.pending[id], count, `waiting records of ${name}`);
+      const holder = keys.holder[id]!;
+      if (holder !== none) held.set(holder, (held.get(holder) ?? 0) + count);
+    }
+    for (const member of this.dispatcher.members.values()) {
+      for (const { id } of member.ranges) {
+        assert.equal(this.dispatcher.board.heldRecords(id), held.get(id) ?? 0, `held by ${id}`);
+      }
     }
   }
 
