@@ -424,3 +424,25 @@ test('every version of Fetch serves lanes', async (t) => {
     await member.commitAll();
   }
 });
+
+test('after a restart a fetch of what was granted before waits until it is loaded', async (t) => {
+  const { node, producer, member } = await started(t, { 'delivery.window': '100000' });
+  const records = Array.from({ length: 500 }, (_, i) => `k${i}=${i}`);
+  for (let batch = 0; batch < 80; batch++) await send(producer, 'orders', records);
+  const at = member.positions.get(0)!;
+  while (member.positions.get(0)! < at + 40_000) await member.await();
+  // All but the last hundred come back: they are ready, and stand before those in hand.
+  const [delivery] = [...node.broker.keyed.of('g')];
+  const { dispatcher } = delivery!;
+  const range = dispatcher.presentRange(0)!;
+  dispatcher.plan({ kind: 'returned', lane: 0, from: range.start, to: range.end - 100 });
+  delivery!.flush();
+  await node.restart();
+  await member.reconnect();
+  const first = at + 39_900;
+  assert.deepEqual(await member.locate(0), [first]);
+  const { records: found } = await member.fetch(0, { at: first, maxWaitMs: 60_000 });
+  assert.equal(found.length, 100, 'at once, and whole');
+  assert.equal(found[0]!.offset, first);
+  assert.equal(String(found[0]!.value), '400');
+});

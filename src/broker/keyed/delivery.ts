@@ -134,6 +134,7 @@ export class Delivery {
     this.#feed.stop();
     this.#spillFeed?.stop();
     this.#deadLetters.stop();
+    for (const tell of [...this.#loading]) tell();
     for (const waiter of this.dispatcher.waiters.all()) (waiter as LaneWaiter).finishNow();
   }
 
