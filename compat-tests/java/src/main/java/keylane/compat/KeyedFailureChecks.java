@@ -15,10 +15,12 @@ final class KeyedFailureChecks {
     void register(Checks checks) {
         checks.area("keyed failures");
         checks.add("a handler that fails twice and seeks back", this::twice);
+        checks.add("a handler that fails twice and seeks back, auto-commit",
+            () -> twice("enable.auto.commit", "true", "auto.commit.interval.ms", "100"));
         checks.add("a handler that always fails for one key in a hundred", this::always);
     }
 
-    private void twice() throws Exception {
+    private void twice(String... settings) throws Exception {
         var failed = new AtomicInteger();
         KeyedMember.Handler handler = (member, record) -> {
             if (KeyedGroup.is(record, POISON_KEY, 2) && failed.get() < 2) {
@@ -28,7 +30,7 @@ final class KeyedFailureChecks {
         };
         try (var group = new KeyedGroup(clients, 6, "retry.backoff.ms", "100")) {
             group.send(KeyedGroup.keys(100), 0, 5);
-            group.joinSeveral(3, handler);
+            group.joinSeveral(3, handler, settings);
             group.expectDone(500, 15);
             Expect.equal(2, failed.get(), "failures");
         }

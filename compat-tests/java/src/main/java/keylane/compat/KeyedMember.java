@@ -66,7 +66,8 @@ final class KeyedMember implements AutoCloseable {
     private void work(String topic) {
         try {
             consumer.subscribe(List.of(topic), new Listener());
-            while (!stopped) {
+            // A cooperative member cannot commit while it rejoins; if it left, all would come again.
+            while (!stopped || (commits && owesCommit)) {
                 ConsumerRecords<String, String> polled = consumer.poll(POLL);
                 lanes = consumer.assignment().size();
                 handleAll(polled);
