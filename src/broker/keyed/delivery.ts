@@ -89,7 +89,7 @@ export class Delivery {
     this.serve();
   }
 
-  /** Calls back each time that records were loaded, until the function that it answers is called. */
+  /** Calls back each time that records were loaded, until what it answers is called. */
   whileLoading(tell: () => void): () => void {
     this.#loading.add(tell);
     this.pull();
