@@ -255,32 +255,60 @@ class PartPlanner {
     const { store } = dispatcher.board;
     const finished = dispatcher.ledger.finished(partition);
     const stride = count > checkedAllMax ? checkedOneIn : 1;
-    for (let i = 0; i < count; i++) {
+    for (let i = 0; i < count; ) {
       const ref = range.ref(n + i);
       // What was granted before a restart may not be loaded yet. To leave it out would tell the
       // client that it is not there.
-      const isOver = ref === none || (this.#bytesLeft <= 0 && this.batches.length > 0);
-      if (isOver) {
+      if (ref === none || (this.#bytesLeft <= 0 && this.batches.length > 0)) {
         this.#isOver = true;
         return;
       }
-      this.end = n + i + 1;
       // Deleted meanwhile: a gap.
-      if (finished.has(offset + i)) continue;
+      if (finished.has(offset + i)) {
+        i++;
+        this.end = n + i;
+        continue;
+      }
       const batch = store.batchOf[ref]!;
       if (this.#leaving?.bytes.has(store.position[batch]!) === false) {
         // It was loaded since the answer was begun: the next one brings it.
-        this.end = n + i;
         this.#isOver = true;
         return;
       }
-      if (i % stride === 0) this.#check(ref);
-      this.#bytesLeft -= store.recordBytes(ref);
-      addRecord(this.batches, store.position[batch]!, store.bytes[batch]!, {
-        laneOffset: laneOffset(slot, n + i),
-        offset: offset + i,
-      });
+      const blockEnd = Math.min(ref + count - i, store.first[batch]! + store.count[batch]!);
+      let next = ref;
+      do {
+        if ((i + next - ref) % stride === 0) this.#check(next);
+        next++;
+      } while (
+        next < blockEnd &&
+        range.ref(n + i + next - ref) === next &&
+        !finished.has(offset + i + next - ref)
+      );
+      this.#addNeighbours(batch, ref, next, laneOffset(slot, n + i));
+      i += next - ref;
+      this.end = n + i;
     }
+  }
+
+  /** Records `[from, to)` of the store, which lie side by side in one batch. */
+  #addNeighbours(batch: number, from: number, to: number, firstLaneOffset: number): void {
+    const { store } = this.#part.delivery.dispatcher.board;
+    const byteStart = store.end[from]! - store.recordBytes(from);
+    const byteEnd = store.end[to - 1]!;
+    this.#bytesLeft -= byteEnd - byteStart;
+    const position = store.position[batch]!;
+    const offset = store.offset(from);
+    const last = this.batches.at(-1);
+    const lastRun = last?.runs.at(-1);
+    // In one batch offsets only grow: a record that came back is in a batch of its own.
+    const isBehind =
+      last?.position === position &&
+      lastRun !== undefined &&
+      offset >= lastRun.offset + lastRun.count;
+    const run = { laneOffset: firstLaneOffset, offset, count: to - from, byteStart, byteEnd };
+    if (last !== undefined && isBehind) last.runs.push(run);
+    else this.batches.push({ position, bytes: store.bytes[batch]!, runs: [run] });
   }
 
   /** One key, one consumer: looked at for all records, or a share of them where they are many. */
@@ -302,32 +330,6 @@ class PartPlanner {
       ...shownKey(key < 0 ? undefined : keys.name(key)),
     }));
   }
-}
-
-function addRecord(
-  batches: LaneBatch[],
-  position: number,
-  bytes: number,
-  record: { readonly laneOffset: number; readonly offset: number },
-): void {
-  let last = batches.at(-1);
-  const lastRun = (last?.runs.length ?? 0) - 3;
-  // In one batch offsets only grow: a record that came back is in a batch of its own.
-  const isBehind =
-    last?.position === position &&
-    record.offset >= last.runs[lastRun + 1]! + last.runs[lastRun + 2]!;
-  if (last === undefined || !isBehind) {
-    last = { position, bytes, runs: [] };
-    batches.push(last);
-  }
-  const { runs } = last;
-  const at = runs.length - 3;
-  const continues =
-    at >= 0 &&
-    runs[at]! + runs[at + 2]! === record.laneOffset &&
-    runs[at + 1]! + runs[at + 2]! === record.offset;
-  if (continues) runs[at + 2]!++;
-  else runs.push(record.laneOffset, record.offset, 1);
 }
 
 function readPlans(planned: readonly PlannedPart[]): ReadPlan[] {

@@ -1,4 +1,5 @@
 import type { Codecs } from '../../core/compression.ts';
+import { crc32c } from '../../core/crc32c.ts';
 import {
   BatchAttribute,
   batchHeaderBytes,
@@ -14,17 +15,30 @@ import { openRecords, RecordCursor } from '../../protocol/records/cursor.ts';
 import { writeInt32 } from '../../protocol/records/integers.ts';
 import { sizeOfVarint, writeVarint } from '../../protocol/records/varints.ts';
 
+/** Records that lie side by side in a stored batch and get neighbouring lane offsets. */
+export interface LaneRun {
+  readonly laneOffset: number;
+  /** Stored offset of the first one. */
+  readonly offset: number;
+  readonly count: number;
+  /** Where they begin and end in the opened records of the batch. */
+  readonly byteStart: number;
+  readonly byteEnd: number;
+}
+
 /** Which records of one stored batch go out, and under which lane offsets. */
 export interface LaneBatch {
   /** Of the stored batch in the journal. */
   readonly position: number;
   readonly bytes: number;
-  /** Lane offset, first stored offset, count: three numbers for each run of neighbours. */
-  readonly runs: number[];
+  /** Ascending by offset. */
+  readonly runs: LaneRun[];
 }
 
 /** Base offset, length and leader epoch: what stands before that which the CRC covers. */
 const headBytes = 16;
+const lengthAt = 8;
+const crcAt = 17;
 const attributesAt = 21;
 const lastOffsetDeltaAt = 23;
 const recordCountAt = 57;
@@ -33,8 +47,9 @@ const cursor = new RecordCursor();
 
 /**
  * A stored batch as a lane gives it: its offsets are lane offsets, its leader epoch is unknown. If
- * all of its records go out side by side the stored bytes do as they are, but for their head;
- * otherwise those that go are put into a batch of their own, uncompressed.
+ * all of its records go out side by side the stored bytes do as they are, but for their head; if
+ * some of them do, those bytes do, behind a header of their own. Otherwise the records that go are
+ * put into a batch one by one. What is taken apart goes out uncompressed.
  */
 export function laneBatch(
   stored: Buffer,
@@ -42,25 +57,61 @@ export function laneBatch(
   codecs: Codecs,
   openedBytesMax: number,
 ): Buffer[] {
-  const recordCount = readRecordCount(stored, 0);
-  const isWhole =
-    runs.length === 3 && runs[1] === readBaseOffset(stored, 0) && runs[2] === recordCount;
-  if (isWhole) {
+  const [first] = runs;
+  const isOne = runs.length === 1 && first !== undefined;
+  const base = readBaseOffset(stored, 0);
+  if (isOne && first.offset === base && first.count === readRecordCount(stored, 0)) {
     const head = Buffer.from(stored.subarray(0, headBytes));
-    writeBaseOffset(head, 0, runs[0]!);
+    writeBaseOffset(head, 0, first.laneOffset);
     writeLeaderEpoch(head, 0, -1);
     return [head, stored.subarray(headBytes)];
   }
-  return [pick(stored, runs, openRecords(stored, 0, codecs, openedBytesMax))];
+  const opened = openRecords(stored, 0, codecs, openedBytesMax);
+  if (!isOne) return [pick(stored, runs, opened)];
+  const records = (opened ?? stored.subarray(batchHeaderBytes)).subarray(
+    first.byteStart,
+    first.byteEnd,
+  );
+  const firstDelta = first.offset - base;
+  const header = headerOf(stored, {
+    // Deltas stay what they are, so the batch begins before its first record.
+    baseOffset: first.laneOffset - firstDelta,
+    lastDelta: firstDelta + first.count - 1,
+    count: first.count,
+    bytes: batchHeaderBytes + records.length,
+  });
+  const crc = crc32c(records, crc32c(header.subarray(attributesAt)));
+  header.writeUInt32BE(crc, crcAt);
+  return [header, records];
 }
 
-function pick(stored: Buffer, runs: readonly number[], opened: Buffer | null): Buffer {
-  const first = runs[0]!;
+interface NewHeader {
+  readonly baseOffset: number;
+  readonly lastDelta: number;
+  readonly count: number;
+  /** Of the whole batch. */
+  readonly bytes: number;
+}
+
+/** The header of a part of a stored batch, without its checksum. */
+function headerOf(stored: Buffer, { baseOffset, lastDelta, count, bytes }: NewHeader): Buffer {
+  const header = Buffer.from(stored.subarray(0, batchHeaderBytes));
+  writeBaseOffset(header, 0, baseOffset);
+  writeInt32(header, lengthAt, bytes - batchOverheadBytes);
+  writeLeaderEpoch(header, 0, -1);
+  header.writeInt16BE(readAttributes(stored, 0) & BatchAttribute.logAppendTime, attributesAt);
+  writeInt32(header, lastOffsetDeltaAt, lastDelta);
+  writeInt32(header, recordCountAt, count);
+  return header;
+}
+
+function pick(stored: Buffer, runs: readonly LaneRun[], opened: Buffer | null): Buffer {
+  const first = runs[0]!.laneOffset;
   const base = readBaseOffset(stored, 0);
-  const records = opened ?? stored.subarray(batchHeaderBytes);
+  let bytesMax = batchHeaderBytes;
   // An offset delta grows by four bytes at most, and the record's length by less.
-  const target = Buffer.allocUnsafe(batchHeaderBytes + records.length + 10 * countOf(runs));
-  stored.copy(target, 0, 0, batchHeaderBytes);
+  for (const { byteStart, byteEnd, count } of runs) bytesMax += byteEnd - byteStart + 10 * count;
+  const target = Buffer.allocUnsafe(bytesMax);
   cursor.reset(stored, 0, opened);
   let at = batchHeaderBytes;
   let run = 0;
@@ -68,29 +119,18 @@ function pick(stored: Buffer, runs: readonly number[], opened: Buffer | null): B
   let lastDelta = 0;
   while (run < runs.length && cursor.next()) {
     const offset = base + cursor.offsetDelta;
-    while (run < runs.length && offset >= runs[run + 1]! + runs[run + 2]!) run += 3;
-    if (run >= runs.length || offset < runs[run + 1]!) continue;
-    lastDelta = runs[run]! + (offset - runs[run + 1]!) - first;
+    while (run < runs.length && offset >= runs[run]!.offset + runs[run]!.count) run++;
+    const one = runs[run];
+    if (one === undefined || offset < one.offset) continue;
+    lastDelta = one.laneOffset + (offset - one.offset) - first;
     at = copyRecord(cursor, lastDelta, target, at);
     count++;
   }
   cursor.release();
-  writeBaseOffset(target, 0, first);
-  writeInt32(target, 8, at - batchOverheadBytes);
-  writeLeaderEpoch(target, 0, -1);
-  const attributes = readAttributes(stored, 0) & BatchAttribute.logAppendTime;
-  target.writeInt16BE(attributes, attributesAt);
-  writeInt32(target, lastOffsetDeltaAt, lastDelta);
-  writeInt32(target, recordCountAt, count);
+  headerOf(stored, { baseOffset: first, lastDelta, count, bytes: at }).copy(target);
   const batch = target.subarray(0, at);
   writeCrc(batch, 0);
   return batch;
-}
-
-function countOf(runs: readonly number[]): number {
-  let count = 0;
-  for (let i = 2; i < runs.length; i += 3) count += runs[i]!;
-  return count;
 }
 
 /**

@@ -124,6 +124,12 @@ class Filler {
     const batch = store.batchOf[start]!;
     const end = store.first[batch]! + store.count[batch]!;
     const mayTry = !failures.isEmpty;
+    const isTooLarge = draft.bytes + store.end[end - 1]! > this.#waiter.laneBytesMax;
+    if (isTooLarge && draft.runs.length > 0 && start === store.first[batch]) {
+      // Another lane, or the next answer, has room for all of it.
+      draft.bytes = this.#waiter.laneBytesMax;
+      return 0;
+    }
     const [from, grantedBefore] = [range.end, this.granted];
     let count = 0;
     for (let ref = start; ref < end; ref++) {
