@@ -50,6 +50,9 @@ export const offsetFetch = defineHandler({
       answerInSlices({ topics: fetchTopics(context, group, named) });
     };
     const groupIds = apiVersion >= batchedFrom ? request.groups : [request];
+    for (const { groupId, memberId } of request.groups) {
+      if (memberId !== null) broker.groups.heardFrom(context, groupId, memberId);
+    }
     const isUnstable = groupIds.some(({ groupId }) => broker.offsets.isCommitting(groupId));
     if (request.requireStable && isUnstable) broker.replica.afterPlanned(answerNow);
     else answerNow();

@@ -1,3 +1,4 @@
+import type { Now } from '../../groups/deadlines.ts';
 import { Proof } from '../../groups/keyed/client-traits.ts';
 import type { RangePart } from '../../groups/keyed/failures.ts';
 import type { Granted } from '../../groups/keyed/grant.ts';
@@ -111,8 +112,9 @@ export class LaneFetch implements Parked {
     }
     for (const ask of this.#asks) this.#grant(ask, parts);
     if (parts.length > 0) this.#respond(parts);
-    else if (this.#options.maxWaitMs <= 0 || this.#asks.some(isKeptEmpty)) this.#respondEmpty();
-    else this.#park();
+    else if (this.#options.maxWaitMs <= 0 || this.#asks.some((ask) => isKeptEmpty(ask, now))) {
+      this.#respondEmpty();
+    } else this.#park();
   }
 
   /** Finds out what the request says of a lane. */
@@ -287,12 +289,12 @@ function isUnloaded({ range, from }: RangePart): boolean {
  * answered at once: the fetch after that comes when it is through with all it has. Once for each
  * answer with records, so that nobody spins.
  */
-function isKeptEmpty({ delivery, member, atEnd }: Ask): boolean {
+function isKeptEmpty({ delivery, member, atEnd }: Ask, now: Now): boolean {
   return (
     member.traits.proof === Proof.afterEmpty &&
     atEnd.some(({ sawEmpty }) => !sawEmpty) &&
     member.inHand > 0 &&
-    delivery.dispatcher.room(member) <= 0
+    delivery.dispatcher.room(member, now) <= 0
   );
 }
 

@@ -16,6 +16,8 @@ import { Stranded } from './stranded.ts';
 import { type Waiter, Waiters } from './waiters.ts';
 import { type Demand, Window } from './window.ts';
 
+/** Twice the time that a window is made for: what is in hand for longer holds a slow record. */
+const slowMs = 200;
 /** How many timers one tick looks at, so that a turn of the loop stays short. */
 const timersPerTickMax = 1_000;
 
@@ -261,17 +263,28 @@ export class Dispatcher {
   }
 
   /** How many more records the member may have in hand. */
-  room(member: Member): number {
+  room(member: Member, { monotonicMs }: Now): number {
     const { traits } = member;
     // What the client has queued behind its present work does not count against the window.
     const queued =
       traits.fetchesInBackground && traits.proof !== Proof.nothing ? member.lastAnswerRecords : 0;
+    const inHand = Math.max(member.inHand - queued, 0);
     return Math.min(
+      this.#isSlow(member, monotonicMs) ? Math.max(1 - inHand, 0) : Number.POSITIVE_INFINITY,
       this.#shareOf(member),
-      this.windowSize(member) - Math.max(member.inHand - queued, 0),
+      this.windowSize(member) - inHand,
       this.settings.unfinishedMax - member.unfinished,
       member.suspectLimit - member.inHand,
     );
+  }
+
+  /**
+   * Its window is that of the records before, and nothing may queue behind a record that is slow. Of
+   * clients that prove nothing it cannot be told.
+   */
+  #isSlow({ traits, inHand, leaseStartMs }: Member, nowMs: number): boolean {
+    if (traits.proof === Proof.nothing || this.settings.window !== undefined) return false;
+    return inHand > 0 && nowMs - leaseStartMs > slowMs;
   }
 
   /** What one fetch may take of all that is ready, so that nobody idles beside it. */

@@ -35,7 +35,7 @@ export function grantRecords(dispatcher: Dispatcher, waiter: Waiter, now: Now): 
     if (suspect === undefined) break;
     filler.grantSuspect(suspect.ref, suspect.limit);
   }
-  filler.fill(dispatcher.room(waiter.member), now);
+  filler.fill(dispatcher.room(waiter.member, now), now);
   return filler.finish(now);
 }
 

@@ -57,7 +57,7 @@ export class Waiters {
     }
     const passed = new Set<Waiter>();
     for (;;) {
-      const waiter = this.#waiterForSuspect(passed) ?? this.#nextWaiter(passed);
+      const waiter = this.#waiterForSuspect(passed) ?? this.#nextWaiter(passed, now);
       if (waiter === undefined) return;
       if (!this.#serveOne(waiter, now, answer)) passed.add(waiter);
     }
@@ -79,7 +79,7 @@ export class Waiters {
     return undefined;
   }
 
-  #nextWaiter(passed: ReadonlySet<Waiter>): Waiter | undefined {
+  #nextWaiter(passed: ReadonlySet<Waiter>, now: Now): Waiter | undefined {
     const ref = this.#waiters.size === 0 ? none : this.#dispatcher.board.ready.peek();
     if (ref === none) return undefined;
     const key = this.#dispatcher.board.store.key[ref]!;
@@ -87,7 +87,7 @@ export class Waiters {
     let best: Waiter | undefined;
     for (const waiter of this.#waiters) {
       const { member } = waiter;
-      if (passed.has(waiter) || this.#dispatcher.room(member) <= 0) continue;
+      if (passed.has(waiter) || this.#dispatcher.room(member, now) <= 0) continue;
       // Clients that fetch in the background wait here with much in hand.
       if (member.number === last && member.inHand === 0) return waiter;
       if (best === undefined || member.inHand < best.member.inHand) best = waiter;

@@ -543,7 +543,8 @@ export class World {
     const waiting = dispatcher.waiters
       .all()
       .filter(
-        ({ member }) => dispatcher.room(member) > 0 && !dispatcher.failures.isReserved(member),
+        ({ member }) =>
+          dispatcher.room(member, this.now) > 0 && !dispatcher.failures.isReserved(member),
       );
     if (waiting.length === 0) return;
     const blocked = new Set<string>();
