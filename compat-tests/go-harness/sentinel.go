@@ -121,13 +121,6 @@ func (s *Sentinel) InWork(key string) string {
 	return s.inWork[key]
 }
 
-// InWorkCount returns how many records are in work.
-func (s *Sentinel) InWorkCount() int {
-	s.mutex.Lock()
-	defer s.mutex.Unlock()
-	return len(s.inWork)
-}
-
 // Behind returns how many of the keys have not come to record number count.
 func (s *Sentinel) Behind(keys []string, count int) int {
 	s.mutex.Lock()

@@ -6,7 +6,7 @@ from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
 from kafka.errors import CommitFailedError, RebalanceInProgressError
 from kafka.structs import OffsetAndMetadata
 
-from clients import create_topic, deliver, producer
+from clients import POLL_MS, create_topic, deliver, producer
 from keyed_place import SESSION_SECONDS, Delivery
 
 # What was polled is committed by the next poll, and fetched is ahead of a poll by one answer at most.
@@ -82,7 +82,7 @@ def join(place):
 def handle_some(client, place, leaving):
     """Hands over what is polled at once; when the member is to leave, the rest is given back."""
     handled = {}
-    for where, records in client.poll(timeout_ms=200).items():
+    for where, records in client.poll(timeout_ms=POLL_MS).items():
         for record in records:
             if leaving.is_set():
                 break

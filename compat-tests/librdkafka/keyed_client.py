@@ -65,7 +65,10 @@ def join(place):
 def handle_some(client, place, leaving):
     """Hands over what is polled at once; when the member is to leave, the rest is given back."""
     handled = {}
-    for message in client.consume(1 if place.own_commits else 50, timeout=0.05):
+    first = client.poll(0.05)
+    # What else is there already; consume() would wait until it has as many as it was asked for.
+    more = [] if first is None or place.own_commits else client.consume(49, timeout=0)
+    for message in [first, *more] if first else []:
         if message.error():
             raise KafkaException(message.error())
         if leaving.is_set():
