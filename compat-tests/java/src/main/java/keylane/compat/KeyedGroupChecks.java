@@ -124,7 +124,8 @@ final class KeyedGroupChecks {
         };
         try (var group = new KeyedGroup(clients, 6)) {
             group.joinSeveral(3, handler, settings);
-            try (var flow = group.flow(50, 50)) {
+            // The longer the handler the slower the flow: what waits for it has to be handled too.
+            try (var flow = group.flow(50, handlerMs / 240)) {
                 group.sentinel.expectHandled(200, 15);
                 group.send(List.of("slow"), 0, 2);
                 Expect.eventually("the slow record is in work", 10, () -> slow.get() != null);
@@ -137,7 +138,7 @@ final class KeyedGroupChecks {
                 Expect.that(group.sentinel.isInWork("slow"), "the slow record is still in work");
                 Expect.eventually("the slow record is done", 60,
                     () -> group.sentinel.nextOf("slow") > 0);
-                group.expectDone(flow.stop() + 2, 10);
+                group.expectDone(flow.stop() + 2, 15);
                 Expect.equal(1, times.get(), "times that the slow record was handled");
                 others.add(guest);
                 others.forEach(member -> member.expectPauseBelow(PAUSE_MS_MAX));

@@ -66,7 +66,7 @@ final class KeyedMember implements AutoCloseable {
     private void work(String topic) {
         try {
             consumer.subscribe(List.of(topic), new Listener());
-            // A cooperative member cannot commit while it rejoins; if it left, all would come again.
+            // A cooperative member cannot commit while it rejoins; what it did would come again.
             while (!stopped || (commits && owesCommit)) {
                 ConsumerRecords<String, String> polled = consumer.poll(POLL);
                 lanes = consumer.assignment().size();
