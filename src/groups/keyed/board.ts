@@ -35,6 +35,8 @@ export class Board {
   readonly spill = new Spill(this.keys);
   /** Waiting records that anybody might get, now or after others of their key. */
   readyRecords = 0;
+  /** Keys that anybody might get, and waiting records without a key. */
+  readyKeys = 0;
   /** By range: waiting records of the keys that it holds, which only its member may get. */
   readonly #heldRecords: number[] = [];
   readonly #listener: BoardListener;
@@ -155,6 +157,7 @@ export class Board {
     }
     this.store.state[ref] = RecordState.pending;
     this.readyRecords++;
+    this.readyKeys++;
     this.ready.append(ref);
   }
 
@@ -184,6 +187,7 @@ export class Board {
     } else if (keys.pause[key] === KeyPause.none) {
       this.readyRecords++;
       if (!isFirst) return;
+      this.readyKeys++;
       if (isNew) this.ready.append(ref);
       else this.ready.insert(ref);
     }
@@ -218,12 +222,14 @@ export class Board {
     const key = store.key[ref]!;
     if (key < 0) {
       this.readyRecords--;
+      this.readyKeys--;
       return;
     }
     const holder = keys.holder[key]!;
     assert(holder === none || holder === rangeId, 'a key has one holder');
     if (holder === none) {
       this.readyRecords -= keys.pending[key]!;
+      this.readyKeys--;
       keys.holder[key] = rangeId;
       this.#countHeld(rangeId, keys.pending[key]!);
     }
@@ -264,6 +270,7 @@ export class Board {
     const key = store.key[ref]!;
     if (key < 0) {
       this.readyRecords++;
+      this.readyKeys++;
       this.ready.insert(ref);
       return;
     }
@@ -294,6 +301,7 @@ export class Board {
     }
     if (keys.pause[key] !== KeyPause.none) return;
     this.readyRecords += keys.pending[key]!;
+    this.readyKeys++;
     this.ready.insert(keys.nextPending[key]!);
   }
 
@@ -302,6 +310,7 @@ export class Board {
     const { keys } = this;
     const isReady = keys.holder[key] === none && keys.pause[key] === KeyPause.none;
     if (isReady) this.readyRecords -= keys.pending[key]!;
+    if (isReady && keys.pending[key]! > 0) this.readyKeys--;
     keys.pause[key] = why;
   }
 
@@ -319,12 +328,14 @@ export class Board {
     if (this.store.state[ref] !== RecordState.pending) return;
     this.store.state[ref] = RecordState.parked;
     this.readyRecords--;
+    this.readyKeys--;
   }
 
   unpark(ref: number): void {
     if (this.store.state[ref] !== RecordState.parked) return;
     this.store.state[ref] = RecordState.pending;
     this.readyRecords++;
+    this.readyKeys++;
     this.ready.insert(ref);
   }
 
@@ -336,6 +347,7 @@ export class Board {
     const key = store.key[ref]!;
     if (key < 0) {
       this.readyRecords--;
+      this.readyKeys--;
       this.#bury(ref);
       return;
     }
@@ -343,6 +355,7 @@ export class Board {
     store.state[ref] = RecordState.deleted;
     keys.pending[key]!--;
     if (isFree) this.readyRecords--;
+    if (isFree && keys.pending[key] === 0) this.readyKeys--;
     if (keys.holder[key] !== none) this.#countHeld(keys.holder[key]!, -1);
     if (keys.nextPending[key] !== ref) return;
     this.#passDeleted(key);

@@ -279,8 +279,8 @@ export class Dispatcher {
   }
 
   /**
-   * Its window is that of the records before, and nothing may queue behind a record that is slow. Of
-   * clients that prove nothing it cannot be told.
+   * Its window is that of the records before, and nothing may queue behind a record that is
+   * slow. Of clients that prove nothing it cannot be told.
    */
   #isSlow({ traits, inHand, leaseStartMs }: Member, nowMs: number): boolean {
     if (traits.proof === Proof.nothing || this.settings.window !== undefined) return false;

@@ -11,6 +11,13 @@ export interface Granted {
   readonly to: number;
 }
 
+/**
+ * Where there are fewer keys than this for each member, an answer takes no more than its part of
+ * them: all of them in one answer would leave the others idle, and a slow record among them would
+ * hold up the lot.
+ */
+const keysPerMemberMax = 256;
+
 /** A smaller window is shared out among the lanes of a fetch, for consumers that use them all. */
 const spreadRecordsMax = 1024;
 
@@ -46,6 +53,8 @@ class Filler {
   #bytesLeft: number;
   granted = 0;
   #turn = 0;
+  /** Keys that nobody holds, and that may still be taken. */
+  #keysLeft = Number.POSITIVE_INFINITY;
 
   constructor(dispatcher: Dispatcher, waiter: Waiter) {
     this.#dispatcher = dispatcher;
@@ -72,6 +81,10 @@ class Filler {
   fill(room: number, now: Now): void {
     // The room is that of before this fetch.
     let left = room - this.granted;
+    const { board, members, settings } = this.#dispatcher;
+    const keysEach = Math.max(Math.ceil(board.readyKeys / members.size), 1);
+    const isScarce = settings.window === undefined && keysEach < keysPerMemberMax;
+    this.#keysLeft = isScarce && members.size > 1 ? keysEach : Number.POSITIVE_INFINITY;
     const share = Math.ceil(room / this.#drafts.length);
     while (left > 0 && this.hasBytes) {
       const [ref, draft] = this.#next();
@@ -91,7 +104,7 @@ class Filler {
   /** The oldest record that may be granted, and in which lane. */
   #next(): [number, Draft | undefined] {
     const { board } = this.#dispatcher;
-    let oldest = board.ready.peek();
+    let oldest = this.#keysLeft > 0 ? board.ready.peek() : none;
     let found = oldest === none ? undefined : this.#nextDraft();
     for (const draft of this.#drafts) {
       if (draft.bytes >= this.#waiter.laneBytesMax) continue;
@@ -119,7 +132,7 @@ class Filler {
    */
   #sweep(draft: Draft, start: number, most: number, now: Now): number {
     const { board, failures } = this.#dispatcher;
-    const { store } = board;
+    const { store, keys } = board;
     const { range } = draft;
     const batch = store.batchOf[start]!;
     const end = store.first[batch]! + store.count[batch]!;
@@ -136,6 +149,9 @@ class Filler {
       if (!board.canGrant(ref, range.id)) continue;
       if (mayTry && failures.holdBack(ref, now)) continue;
       if (count === most) break;
+      const key = store.key[ref]!;
+      const isNewKey = key < 0 || keys.holder[key] === none;
+      if (isNewKey && this.#keysLeft <= 0) continue;
       const bytes = store.recordBytes(ref);
       const isFull = bytes > this.#bytesLeft || draft.bytes + bytes > this.#waiter.laneBytesMax;
       if (isFull && this.granted > 0) {
@@ -144,6 +160,7 @@ class Filler {
         if (bytes > this.#bytesLeft) this.#bytesLeft = 0;
         break;
       }
+      if (isNewKey) this.#keysLeft--;
       this.#take(draft, ref);
       count++;
     }

@@ -12,6 +12,7 @@ import {
   type ReturnCause,
 } from '../../../src/groups/keyed/dispatcher.ts';
 import type { Granted } from '../../../src/groups/keyed/grant.ts';
+import { KeyPause } from '../../../src/groups/keyed/key-table.ts';
 import type { LaneRange } from '../../../src/groups/keyed/lane-range.ts';
 import { type FiledBatch, none, RecordState } from '../../../src/groups/keyed/record-store.ts';
 import type { Waiter } from '../../../src/groups/keyed/waiters.ts';
@@ -588,11 +589,25 @@ export class World {
       const holder = keys.holder[id]!;
       if (holder !== none) held.set(holder, (held.get(holder) ?? 0) + count);
     }
+    this.#checkReadyKeys();
     for (const member of this.dispatcher.members.values()) {
       for (const { id } of member.ranges) {
         assert.equal(this.dispatcher.board.heldRecords(id), held.get(id) ?? 0, `held by ${id}`);
       }
     }
+  }
+
+  #checkReadyKeys(): void {
+    const { keys, store, readyKeys } = this.dispatcher.board;
+    const free = new Set<number>();
+    let unkeyedCount = 0;
+    for (let ref = 0; ref < store.state.length; ref++) {
+      if (store.state[ref] !== RecordState.pending) continue;
+      const key = store.key[ref]!;
+      if (key < 0) unkeyedCount++;
+      else if (keys.holder[key] === none && keys.pause[key] === KeyPause.none) free.add(key);
+    }
+    assert.equal(readyKeys, free.size + unkeyedCount, 'keys that are ready');
   }
 
   #isKept(key: string): boolean {
