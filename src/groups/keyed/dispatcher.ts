@@ -60,7 +60,7 @@ export class Dispatcher {
   readonly counters: DeliveryCounters;
   /** Records behind those that are loaded: they count as ready when windows are measured. */
   backlog = 0;
-  readonly #stranded: Stranded;
+  readonly stranded: Stranded;
   readonly #ranges: (LaneRange | undefined)[] = [];
   #nextMember = 0;
   #effects: KeyedEffect[] = [];
@@ -78,7 +78,7 @@ export class Dispatcher {
     });
     this.failures = new Failures(this);
     this.waiters = new Waiters(this);
-    this.#stranded = new Stranded(this);
+    this.stranded = new Stranded(this);
     this.filing = new Filing(this);
   }
 
@@ -340,7 +340,7 @@ export class Dispatcher {
         member.lastAnswerRecords = range.countIn(to, range.end);
       }
       this.failures.onProgress(member);
-      this.#stranded.onProgress(member, range.ordinalOf(to - 1), now);
+      this.stranded.onProgress(member, range.ordinalOf(to - 1), now);
     }
     if (this.settings.finishesProven) this.#finish(range, range.finished, to, false, now);
   }
@@ -412,7 +412,7 @@ export class Dispatcher {
       member.kept.push({ keys, untilGrant, rangeId: range.id });
     }
     this.#letGoBefore(member, ordinal);
-    this.#stranded.onProgress(member, ordinal, now);
+    this.stranded.onProgress(member, ordinal, now);
   }
 
   /** The member committed a record that was granted as its `ordinal`th: it came back for more. */
@@ -463,7 +463,7 @@ export class Dispatcher {
   nextDueMs(): number {
     let dueMs = this.deadlines.nextMs();
     for (const member of this.members.values()) {
-      dueMs = Math.min(dueMs, leaseEndMs(member), this.#stranded.dueMs(member));
+      dueMs = Math.min(dueMs, leaseEndMs(member), this.stranded.dueMs(member));
     }
     return dueMs;
   }
@@ -474,7 +474,7 @@ export class Dispatcher {
     const expired: Member[] = [];
     for (const member of this.members.values()) {
       if (leaseEndMs(member) <= now.monotonicMs) expired.push(member);
-      else if (this.#stranded.dueMs(member) <= now.monotonicMs) this.#stranded.end(member, now);
+      else if (this.stranded.dueMs(member) <= now.monotonicMs) this.stranded.end(member, now);
     }
     return expired;
   }

@@ -26,6 +26,15 @@ export class Stranded {
     }
   }
 
+  /** Whether it has something in hand of a former range. */
+  keeps(member: Member): boolean {
+    if (member.traits.rejoinsBetweenHandlers) return false;
+    for (const { isPresent, grants } of member.ranges) {
+      if (!isPresent && grants.records > 0) return true;
+    }
+    return false;
+  }
+
   /** When its waiting is over, monotonic; Infinity if it keeps nothing, or has more in hand. */
   dueMs(member: Member): number {
     const never = Number.POSITIVE_INFINITY;

@@ -48,7 +48,8 @@ export class Waiters {
   /**
    * Grants to waiting fetches until there is nothing to grant or nobody to grant it to. A key goes
    * to the member that had it last, if that waits with nothing in hand, else to the one that has
-   * least; among those to whoever waits longest.
+   * least; among those to whoever waits longest. Before all others comes one that keeps records of
+   * former ranges.
    */
   serve(now: Now, answer: AnswerWaiter): void {
     for (const waiter of [...this.#waiters]) {
@@ -88,6 +89,8 @@ export class Waiters {
     for (const waiter of this.#waiters) {
       const { member } = waiter;
       if (passed.has(waiter) || this.#dispatcher.room(member, now) <= 0) continue;
+      // One record is enough to get back all that it keeps of former ranges.
+      if (this.#dispatcher.stranded.keeps(member)) return waiter;
       // Clients that fetch in the background wait here with much in hand.
       if (member.number === last && member.inHand === 0) return waiter;
       if (best === undefined || member.inHand < best.member.inHand) best = waiter;
