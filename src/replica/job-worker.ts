@@ -7,7 +7,12 @@ import { AssertionFailed, assert } from '../core/assert.ts';
 import { codecs } from '../core/codecs.ts';
 import { ErrorCode } from '../protocol/error-codes.ts';
 import { type BatchToOpen, type OpenedBatch, openBatch, unlimitedAllowance } from './open-batch.ts';
-import { answerQuestion, type BatchQuestion, type QuestionAnswer } from './stored-batches.ts';
+import {
+  answerQuestion,
+  type BatchQuestion,
+  type QuestionAnswer,
+  unpack,
+} from './stored-batches.ts';
 
 /** Bytes arrive as plain arrays, whatever they were. */
 export interface OpenCommand {
@@ -36,9 +41,21 @@ export interface AskReport {
   readonly answer: QuestionAnswer;
 }
 
-export type JobCommand = OpenCommand | AskCommand;
+/** Wants the records of a compressed batch as they are without compression. */
+export interface UnpackCommand {
+  readonly kind: 'unpack';
+  readonly batch: Uint8Array;
+}
+
+export interface UnpackReport {
+  readonly kind: 'unpacked';
+  /** Null: it is damaged. */
+  readonly records: Uint8Array | null;
+}
+
+export type JobCommand = OpenCommand | AskCommand | UnpackCommand;
 /** An error is a bug: of what may be wrong with the bytes the reports tell. */
-export type JobReport = OpenReport | AskReport | Error;
+export type JobReport = OpenReport | AskReport | UnpackReport | Error;
 
 const port = parentPort;
 assert(port !== null, 'this module is the main one of a worker thread');
@@ -64,6 +81,10 @@ function run(command: JobCommand, transfer: TransferListItem[]): JobReport {
         kind: 'asked',
         answer: answerQuestion(asBuffer(command.batch), command.question, codecs),
       };
+    case 'unpack': {
+      const records = unpack(asBuffer(command.batch), codecs);
+      return { kind: 'unpacked', records: records && movable(records, transfer) };
+    }
   }
 }
 

@@ -1,9 +1,11 @@
 /**
- * Questions to stored batches, for ListOffsets. A small batch is opened here and now, a large one
- * by the thread for such jobs.
+ * What is in stored batches: for ListOffsets, which asks, and for keyed delivery, which looks at
+ * all of it. A small batch is opened here and now, a large one by the thread for such jobs.
  */
 import { assert } from '../core/assert.ts';
 import { type Codecs, DecompressionError } from '../core/compression.ts';
+import { isPacked } from '../protocol/records/batch-header.ts';
+import { openRecords } from '../protocol/records/cursor.ts';
 import {
   findByTimestamp,
   findMaxTimestamp,
@@ -37,6 +39,19 @@ export class StoredBatches {
     this.#thread = thread;
   }
 
+  /** Whether `unpack` would take the thread: the batch is compressed, and not small. */
+  static isLarge(batch: Buffer): boolean {
+    return isPacked(batch) && batch.length > unpackedHereBytesMax;
+  }
+
+  /** The records of a compressed batch; it must stay as it is until the answer. */
+  unpack(batch: Buffer): Promise<Buffer | null | 'stopped'> {
+    if (!StoredBatches.isLarge(batch)) return Promise.resolve(unpack(batch, this.#codecs));
+    return new Promise((resolve, reject) => {
+      this.#thread.run(new UnpackJob(batch, resolve, reject));
+    });
+  }
+
   /** `batch` must stay as it is until the answer. */
   ask(batch: Buffer, question: BatchQuestion): Promise<QuestionAnswer | 'stopped'> {
     if (batch.length <= openedHereBytesMax) {
@@ -48,6 +63,63 @@ export class StoredBatches {
     return new Promise((resolve, reject) => {
       this.#thread.run(new AskJob(batch, question, resolve, reject));
     });
+  }
+}
+
+const noRecords: Buffer = Buffer.alloc(0);
+
+/** As much packed opens in about as long as a hop to the thread and back takes. */
+const unpackedHereBytesMax = 16 * 1024;
+
+class UnpackJob implements Job {
+  readonly #batch: Buffer;
+  readonly #resolve: (records: Buffer | null | 'stopped') => void;
+  readonly #reject: (error: Error) => void;
+
+  constructor(
+    batch: Buffer,
+    resolve: (records: Buffer | null | 'stopped') => void,
+    reject: (error: Error) => void,
+  ) {
+    this.#batch = batch;
+    this.#resolve = resolve;
+    this.#reject = reject;
+  }
+
+  next(transfer: ArrayBuffer[]) {
+    const batch = new Uint8Array(this.#batch);
+    transfer.push(batch.buffer);
+    return { kind: 'unpack', batch } as const;
+  }
+
+  onReport(report: Exclude<JobReport, Error>): boolean {
+    assert(report.kind === 'unpacked', 'the thread answers in order');
+    const { records } = report;
+    const isThere = records !== null;
+    this.#resolve(isThere ? Buffer.from(records.buffer, records.byteOffset, records.length) : null);
+    return false;
+  }
+
+  onError(error: Error): void {
+    this.#reject(error);
+  }
+
+  onStopped(): void {
+    this.#resolve('stopped');
+  }
+}
+
+/**
+ * The records of a stored batch without compression, empty if they are so there; null if it is
+ * damaged. What was accepted once is opened however large it is, also if `decompressed.bytes.max`
+ * is lower by now.
+ */
+export function unpack(batch: Buffer, codecs: Codecs): Buffer | null {
+  try {
+    return openRecords(batch, 0, codecs, 2 ** 31 - 1) ?? noRecords;
+  } catch (error) {
+    if (error instanceof DecompressionError) return null;
+    throw error;
   }
 }
 

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
 import test, { type TestContext } from 'node:test';
 import { Compression, type CompressionId } from '../../src/core/compression.ts';
 import { ErrorCode } from '../../src/protocol/error-codes.ts';
@@ -150,6 +151,22 @@ test('small fetches take a batch apart, and lose nothing of it', async (t) => {
   }
   assert.deepEqual(got, records);
   await member.commitAll();
+});
+
+test('large compressed batches are opened elsewhere, whole ones and parts', async (t) => {
+  const { producer, member, second } = await startedByTwo(t);
+  // Text of random digits packs badly, so the batch stays large.
+  const text = () => randomBytes(8192).toString('hex');
+  const records = Array.from({ length: 12 }, (_, i) => `${i % 3}=${i} ${text()}`);
+  await send(producer, 'orders', ['0=first']);
+  assert.deepEqual(texts((await member.await(0)).records), ['0=first']);
+  await send(producer, 'orders', records, { compression: Compression.gzip });
+  const isOfFirst = (record: string) => record.startsWith('0=');
+  const free = await second.await(1);
+  const others = records.filter((record) => !isOfFirst(record));
+  assert.deepEqual(texts(free.records), others);
+  const own = await member.await(0);
+  assert.deepEqual(texts(own.records), records.filter(isOfFirst));
 });
 
 test('records may be ordered by a header', async (t) => {

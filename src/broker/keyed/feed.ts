@@ -1,8 +1,8 @@
 import type { FiledBatch } from '../../groups/keyed/record-store.ts';
 import type { StoredEntry } from '../../log/format.ts';
 import { ReadPlan } from '../../log/log-reader.ts';
-import { readLastOffset } from '../../protocol/records/batch-header.ts';
-import { openRecords } from '../../protocol/records/cursor.ts';
+import { isPacked, readBaseOffset, readLastOffset } from '../../protocol/records/batch-header.ts';
+import { StoredBatches, unpack } from '../../replica/stored-batches.ts';
 import type { Topic } from '../../state/topics.ts';
 import type { Broker } from '../broker.ts';
 import { fileBatch, type KeyRules } from './ordering-keys.ts';
@@ -49,6 +49,7 @@ export class Feed {
   #isCaughtUp = false;
   #isReading = false;
   #isStopped = false;
+  #damage: { readonly partition: number; readonly offset: number } | undefined;
 
   constructor(broker: Broker, topic: Topic, rules: KeyRules, target: FeedTarget) {
     this.#broker = broker;
@@ -94,13 +95,20 @@ export class Feed {
         return;
       }
       const batch = entry.batches[i]!;
-      this.#target.file(this.#filed(batch, partition, entry.positions[i]!));
+      const opened = StoredBatches.isLarge(batch) ? null : unpack(batch, this.#broker.codecs);
+      if (opened === null) {
+        // It takes the thread, or is damaged: it is read as older ones are.
+        this.#isCaughtUp = false;
+        return;
+      }
+      this.#target.file(this.#filed(batch, opened, partition, entry.positions[i]!));
       this.#next.set(partition, readLastOffset(batch, 0) + 1);
     }
   }
 
   get #isWanted(): boolean {
     const { readyRecords, isFull } = this.#target;
+    if (this.#isHeldByDamage) return false;
     return readyRecords < readyRecordsMin && !(isFull && readyRecords > 0);
   }
 
@@ -167,7 +175,7 @@ export class Feed {
     // A file went meanwhile, since nothing in it was alive: the next look begins above.
     if (found === undefined) return;
     for (let i = 0; i < plans.length; i++) {
-      this.#keep(planned[i]!, plans[i]!, found.pieces[i]!);
+      await this.#keep(planned[i]!, plans[i]!, found.pieces[i]!);
       await this.#pause();
     }
     found.release();
@@ -183,22 +191,40 @@ export class Feed {
     return logStart;
   }
 
-  #keep(partition: number, plan: ReadPlan, pieces: readonly Buffer[]): void {
+  async #keep(partition: number, plan: ReadPlan, pieces: readonly Buffer[]): Promise<void> {
     const batches: FiledBatch[] = [];
     for (let i = 0; i < pieces.length; i++) {
       const batch = pieces[i]!;
       const end = readLastOffset(batch, 0) + 1;
       if (end <= this.#nextOf(partition)) continue;
-      batches.push(this.#filed(batch, partition, plan.positions[i]!));
+      const opened = await this.#broker.storedBatches.unpack(batch);
+      if (opened === 'stopped') break;
+      if (opened === null) {
+        this.#onDamage(partition, readBaseOffset(batch, 0));
+        break;
+      }
+      batches.push(this.#filed(batch, opened, partition, plan.positions[i]!));
       this.#next.set(partition, end);
     }
     this.#read.set(partition, batches);
   }
 
-  #filed(batch: Buffer, partition: number, position: number): FiledBatch {
-    const { codecs, settings } = this.#broker;
-    const opened = openRecords(batch, 0, codecs, settings['decompressed.bytes.max']);
-    return fileBatch(batch, opened, { partition, position }, this.#rules);
+  #filed(batch: Buffer, opened: Buffer, partition: number, position: number): FiledBatch {
+    const records = isPacked(batch) ? opened : null;
+    return fileBatch(batch, records, { partition, position }, this.#rules);
+  }
+
+  /** Nothing behind a batch that cannot be opened is delivered, until it is deleted. */
+  #onDamage(partition: number, offset: number): void {
+    this.#damage = { partition, offset };
+    const facts = { topic: this.#topic.name, partition, offset };
+    this.#broker.log.error(facts, 'a stored batch is damaged: keyed delivery stops before it');
+  }
+
+  get #isHeldByDamage(): boolean {
+    if (this.#damage === undefined) return false;
+    const { partition, offset } = this.#damage;
+    return this.#broker.replica.state.topics.partitions.logStart(partition) <= offset;
   }
 
   /**

@@ -1,15 +1,18 @@
+import { assert } from '../../core/assert.ts';
 import type { LaneRange } from '../../groups/keyed/lane-range.ts';
 import { none, RecordState } from '../../groups/keyed/record-store.ts';
 import { ReadPlan } from '../../log/log-reader.ts';
 import { ErrorCode } from '../../protocol/error-codes.ts';
 import { encodeResponse } from '../../protocol/frame.ts';
+import { isPacked } from '../../protocol/records/batch-header.ts';
 import { type FetchResponseInput, fetchResponse } from '../../protocol/schema/01-fetch.ts';
+import { StoredBatches, unpack } from '../../replica/stored-batches.ts';
 import type { FetchOptions } from '../fetch-request.ts';
 import type { RequestContext } from '../handler.ts';
 import { batchesFrom, MessageSets } from '../message-sets.ts';
 import type { Delivery } from './delivery.ts';
 import type { Invariants } from './invariants.ts';
-import { type LaneBatch, laneBatch } from './lane-batches.ts';
+import { isWhole, type LaneBatch, laneBatch } from './lane-batches.ts';
 import { isLaneOffset, laneOffset, slotOf } from './lane-numbers.ts';
 import type { AskedPartition, LogAnswer, LogParts, PartitionResponse } from './log-parts.ts';
 import { shownKey } from './shown-key.ts';
@@ -86,19 +89,48 @@ export class LaneAnswer {
     for (const [i, { positions }] of plans.entries()) {
       for (const [j, position] of positions.entries()) bytes.set(position, read.pieces[i]![j]!);
     }
+    const opened = await this.#open(first, bytes);
     // Checked once more, in the turn in which the bytes leave.
     const { invariants } = broker.keyed;
     const planned = plan(parts, bytesMax, { invariants, bytes });
-    this.#write(planned, this.#records(planned, bytes), log, read.release);
+    this.#write(planned, this.#records(planned, bytes, opened), log, read.release);
   }
 
-  #records(planned: readonly PlannedPart[], bytes: ReadonlyMap<number, Buffer>): Buffer[][] {
-    const { codecs, settings } = this.#context.broker;
+  /** Large compressed batches that have to be taken apart are opened elsewhere. */
+  async #open(
+    planned: readonly PlannedPart[],
+    bytes: ReadonlyMap<number, Buffer>,
+  ): Promise<ReadonlyMap<Buffer, Buffer>> {
+    const opened = new Map<Buffer, Buffer>();
+    for (const { batches } of planned) {
+      for (const { position, runs } of batches) {
+        const stored = bytes.get(position)!;
+        if (!StoredBatches.isLarge(stored) || opened.has(stored)) continue;
+        if (runs.length === 1 && isWhole(stored, runs[0]!)) continue;
+        const records = await this.#context.broker.storedBatches.unpack(stored);
+        if (records !== null && records !== 'stopped') opened.set(stored, records);
+      }
+    }
+    return opened;
+  }
+
+  #records(
+    planned: readonly PlannedPart[],
+    bytes: ReadonlyMap<number, Buffer>,
+    opened: ReadonlyMap<Buffer, Buffer>,
+  ): Buffer[][] {
+    const { codecs } = this.#context.broker;
+    const open = (stored: Buffer): Buffer | null => {
+      if (!isPacked(stored)) return null;
+      const records = opened.get(stored) ?? unpack(stored, codecs);
+      assert(records !== null, 'the feed has opened it before');
+      return records;
+    };
     const isConverted = this.#context.apiVersion < batchesFrom;
     return planned.map(({ batches }) =>
       batches.flatMap((batch) => {
         const stored = bytes.get(batch.position)!;
-        const pieces = laneBatch(stored, batch, codecs, settings['decompressed.bytes.max']);
+        const pieces = laneBatch(stored, batch, open);
         return isConverted ? [Buffer.concat(pieces)] : pieces;
       }),
     );

@@ -1,4 +1,3 @@
-import type { Codecs } from '../../core/compression.ts';
 import { crc32c } from '../../core/crc32c.ts';
 import {
   BatchAttribute,
@@ -11,7 +10,7 @@ import {
   writeCrc,
   writeLeaderEpoch,
 } from '../../protocol/records/batch-header.ts';
-import { openRecords, RecordCursor } from '../../protocol/records/cursor.ts';
+import { RecordCursor } from '../../protocol/records/cursor.ts';
 import { writeInt32 } from '../../protocol/records/integers.ts';
 import { sizeOfVarint, writeVarint } from '../../protocol/records/varints.ts';
 
@@ -49,24 +48,24 @@ const cursor = new RecordCursor();
  * A stored batch as a lane gives it: its offsets are lane offsets, its leader epoch is unknown. If
  * all of its records go out side by side the stored bytes do as they are, but for their head; if
  * some of them do, those bytes do, behind a header of their own. Otherwise the records that go are
- * put into a batch one by one. What is taken apart goes out uncompressed.
+ * put into a batch one by one. What is taken apart goes out uncompressed. `open` answers the
+ * records of a compressed batch, null for one that is not.
  */
 export function laneBatch(
   stored: Buffer,
   { runs }: LaneBatch,
-  codecs: Codecs,
-  openedBytesMax: number,
+  open: (stored: Buffer) => Buffer | null,
 ): Buffer[] {
   const [first] = runs;
   const isOne = runs.length === 1 && first !== undefined;
   const base = readBaseOffset(stored, 0);
-  if (isOne && first.offset === base && first.count === readRecordCount(stored, 0)) {
+  if (isOne && isWhole(stored, first)) {
     const head = Buffer.from(stored.subarray(0, headBytes));
     writeBaseOffset(head, 0, first.laneOffset);
     writeLeaderEpoch(head, 0, -1);
     return [head, stored.subarray(headBytes)];
   }
-  const opened = openRecords(stored, 0, codecs, openedBytesMax);
+  const opened = open(stored);
   if (!isOne) return [pick(stored, runs, opened)];
   const records = (opened ?? stored.subarray(batchHeaderBytes)).subarray(
     first.byteStart,
@@ -83,6 +82,11 @@ export function laneBatch(
   const crc = crc32c(records, crc32c(header.subarray(attributesAt)));
   header.writeUInt32BE(crc, crcAt);
   return [header, records];
+}
+
+/** Whether all records of the batch go out side by side: then it need not be opened. */
+export function isWhole(stored: Buffer, { offset, count }: LaneRun): boolean {
+  return offset === readBaseOffset(stored, 0) && count === readRecordCount(stored, 0);
 }
 
 interface NewHeader {

@@ -130,6 +130,11 @@ export function readCompressionBits(buffer: Buffer, position: number): number {
   return buffer[position + attributesAt + 1]! & BatchAttribute.compressionMask;
 }
 
+/** Whether the records are compressed. */
+export function isPacked(batch: Buffer): boolean {
+  return readCompressionBits(batch, 0) !== 0;
+}
+
 export function isCompressionId(bits: number): bits is CompressionId {
   return bits >= 0 && bits <= 4;
 }
