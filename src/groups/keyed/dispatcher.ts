@@ -428,21 +428,23 @@ export class Dispatcher {
     }
   }
 
-  /**
-   * Gives back what the range has from lane number `from` on; nobody is charged here. `wasSent`:
-   * somebody may have seen it.
-   */
+  /** Gives back what the range has from lane number `from` on; nobody is charged here. */
   returnFrom(range: LaneRange, from: number, now: Now, wasSent = true): void {
-    const count = range.countIn(from, range.end);
+    this.returnRange(range, from, range.end, now, wasSent);
+  }
+
+  /** The same for lane numbers `[from, to)`. `wasSent`: somebody may have seen it. */
+  returnRange(range: LaneRange, from: number, to: number, now: Now, wasSent = true): void {
+    const count = range.countIn(from, to);
     if (count === 0) return;
-    const { member, lane, end } = range;
+    const { member, lane } = range;
     member.unfinished -= count;
-    member.inHand -= range.countIn(Math.max(from, range.proven), end);
+    member.inHand -= range.countIn(Math.max(from, range.proven), to);
     if (member.inHand === 0) member.leaseStartMs = now.monotonicMs;
     this.counters.returned += count;
-    this.plan({ kind: 'returned', lane, from, to: end });
+    this.plan({ kind: 'returned', lane, from, to });
     const { store } = this.board;
-    for (let n = Math.max(from, range.finished); n < end; n++) {
+    for (let n = Math.max(from, range.finished); n < to; n++) {
       const ref = range.ref(n);
       if (ref === none) continue;
       range.set(n, none);
@@ -453,8 +455,8 @@ export class Dispatcher {
       this.failures.forget(ref);
       this.board.delete(ref);
     }
-    if (from <= range.proven) range.proven = end;
-    if (from <= range.finished) range.finished = end;
+    if (from <= range.proven) range.proven = Math.max(range.proven, to);
+    if (from <= range.finished) range.finished = Math.max(range.finished, to);
     range.trim();
     this.failures.onProgress(member);
   }

@@ -29,6 +29,11 @@ export class Waiters {
     return this.#waiters.size;
   }
 
+  has(member: Member): boolean {
+    for (const waiter of this.#waiters) if (waiter.member === member) return true;
+    return false;
+  }
+
   all(): Waiter[] {
     return [...this.#waiters];
   }
