@@ -2,13 +2,10 @@ import type { DeliverySettings } from '../../config/delivery-settings.ts';
 import { ByteReader, ByteWriter } from '../../core/bytes.ts';
 import type { Now } from '../../groups/deadlines.ts';
 import type { DeliveryCounters } from '../../groups/keyed/counters.ts';
-import {
-  Dispatcher,
-  type DispatcherSettings,
-  type NewMember,
-} from '../../groups/keyed/dispatcher.ts';
+import { Dispatcher, type DispatcherSettings } from '../../groups/keyed/dispatcher.ts';
 import type { Granted } from '../../groups/keyed/grant.ts';
 import type { LaneRange } from '../../groups/keyed/lane-range.ts';
+import type { NewMember } from '../../groups/keyed/member.ts';
 import type { Waiter } from '../../groups/keyed/waiters.ts';
 import type { StoredEntry } from '../../log/format.ts';
 import { EntryType } from '../../state/entry-types.ts';

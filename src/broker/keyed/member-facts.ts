@@ -1,7 +1,7 @@
 import type { DeliverySettings } from '../../config/delivery-settings.ts';
 import type { ClassicMember } from '../../groups/classic/member.ts';
 import { type ClientTraits, traitsOf } from '../../groups/keyed/client-traits.ts';
-import type { NewMember } from '../../groups/keyed/dispatcher.ts';
+import type { NewMember } from '../../groups/keyed/member.ts';
 
 /** What is known of members beyond what their groups know: which client library each of them is. */
 export class MemberFacts {

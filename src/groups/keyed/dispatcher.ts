@@ -3,13 +3,13 @@ import type { KeyedEffect } from '../../state/keyed/effects.ts';
 import type { Ledger, LedgerRange } from '../../state/keyed/ledger.ts';
 import { Deadlines, type Now } from '../deadlines.ts';
 import { Board } from './board.ts';
-import { type ClientTraits, Proof } from './client-traits.ts';
+import { Proof } from './client-traits.ts';
 import { DeliveryCounters } from './counters.ts';
 import { type FailureSettings, Failures, type RangePart } from './failures.ts';
 import { Filing } from './filing.ts';
 import { type Granted, grantRecords } from './grant.ts';
 import { LaneRange } from './lane-range.ts';
-import { Member } from './member.ts';
+import { Member, type NewMember } from './member.ts';
 import { provenBy } from './proofs.ts';
 import { none } from './record-store.ts';
 import { Stranded } from './stranded.ts';
@@ -30,14 +30,6 @@ export interface DispatcherSettings extends FailureSettings {
   readonly unfinishedMax: number;
   /** `delivery.refetch=repeat`: no refetch is a rejection. */
   readonly neverRejects: boolean;
-}
-
-export interface NewMember {
-  readonly id: string;
-  readonly traits: ClientTraits;
-  /** How long it may hold a record; Infinity: as long as it lives. */
-  readonly leaseMs: number;
-  readonly sessionMs: number;
 }
 
 /** Why records come back from a member. */
@@ -140,6 +132,9 @@ export class Dispatcher {
         this.filing.expect(restored);
       }
     }
+    for (const member of this.members.values()) {
+      for (const range of member.ranges) if (!range.isPresent) range.closedAt = member.grants;
+    }
   }
 
   /** A lane gets an owner, who begins at the returned lane number. */
@@ -170,6 +165,7 @@ export class Dispatcher {
     if (range === undefined) return;
     this.plan({ kind: 'rangeClosed', lane });
     range.isPresent = false;
+    range.closedAt = range.member.grants;
     this.dropIfDone(range);
   }
 
@@ -408,14 +404,24 @@ export class Dispatcher {
     range.trim();
     const ordinal = range.ordinalOf(to - 1);
     if (keys.length > 0) {
-      const untilGrant = ordinal + member.traits.commitLag;
+      const untilGrant = this.#keptUntil(member, ordinal);
       member.kept.push({ keys, untilGrant, rangeId: range.id });
     }
     this.#letGoBefore(member, ordinal);
     this.stranded.onProgress(member, ordinal, now);
   }
 
-  /** The member committed a record that was granted as its `ordinal`th: it came back for more. */
+  /**
+   * Which of the member's grants has to be committed before the keys of those up to this one are
+   * free. A client that polls several lanes at once handles them lane by lane: only what was granted
+   * after the commit tells that it came back.
+   */
+  #keptUntil({ traits, grants }: Member, ordinal: number): number {
+    const later = ordinal + traits.commitLag;
+    return traits.proof === Proof.afterLater ? Math.max(later, grants) : later;
+  }
+
+  /** The member committed what was granted as its `ordinal`th: it came back for more. */
   #letGoBefore(member: Member, ordinal: number): void {
     const { kept } = member;
     if (kept.length === 0) return;

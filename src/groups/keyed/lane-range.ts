@@ -22,6 +22,8 @@ export class LaneRange {
   finished: number;
   /** The lane's present range, whose owner may get more. */
   isPresent = true;
+  /** How many records its member had been granted when it became a former range. */
+  closedAt = 0;
   /** What the ledger has of it: the unfinished grants. */
   readonly grants: GrantRuns;
   /** Records of keys that this range holds, which may be granted here and nowhere else. */

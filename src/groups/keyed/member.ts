@@ -18,6 +18,14 @@ export interface HeldSuspect {
   readonly limit: number;
 }
 
+export interface NewMember {
+  readonly id: string;
+  readonly traits: ClientTraits;
+  /** How long it may hold a record; Infinity: as long as it lives. */
+  readonly leaseMs: number;
+  readonly sessionMs: number;
+}
+
 /** A member of the group, as far as one topic in keyed delivery is concerned. */
 export class Member {
   readonly id: string;

@@ -19,12 +19,13 @@ export class Stranded {
     this.#dispatcher = dispatcher;
   }
 
-  /** The member proved or committed the record that was granted to it as its `ordinal`th. */
+  /** The member proved or committed what was granted to it as its `ordinal`th, from 0. */
   onProgress(member: Member, ordinal: number, now: Now): void {
     if (member.traits.rejoinsBetweenHandlers) return;
     for (const range of [...member.ranges]) {
       if (range.isPresent || range.grants.records === 0) continue;
-      if (range.ordinalOf(range.end - 1) >= ordinal) continue;
+      // Records of one poll may be handled in any order of lanes.
+      if (ordinal < range.closedAt) continue;
       this.#dispatcher.returnFrom(range, range.start, now);
       this.#dispatcher.dropIfDone(range);
     }
