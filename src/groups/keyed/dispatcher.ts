@@ -413,8 +413,8 @@ export class Dispatcher {
 
   /**
    * Which of the member's grants has to be committed before the keys of those up to this one are
-   * free. A client that polls several lanes at once handles them lane by lane: only what was granted
-   * after the commit tells that it came back.
+   * free. A client that polls several lanes at once handles them lane by lane: what it was granted
+   * after the commit tells that it came back, and nothing before.
    */
   #keptUntil({ traits, grants }: Member, ordinal: number): number {
     const later = ordinal + traits.commitLag;
