@@ -1,7 +1,10 @@
+import { joinError } from '../groups/classic/responses.ts';
+import { consumerProtocolType } from '../groups/consumer-protocol.ts';
 import { ErrorCode } from '../protocol/error-codes.ts';
 import { joinGroupRequest, joinGroupResponse } from '../protocol/schema/11-join-group.ts';
 import { clientHost } from './client-host.ts';
 import { defineHandler } from './handler.ts';
+import { lacksSlot } from './keyed/open-ledger.ts';
 
 /**
  * The answer may take until the round is over. That the connection closes meanwhile means nothing:
@@ -17,6 +20,14 @@ export const joinGroup = defineHandler({
     const respond = broker.groups.paced(answer);
     // It may close before the answer, and then nobody is heard on it any more.
     broker.groups.connections.open(context);
+    const metadata = request.protocols[0]?.metadata;
+    if (
+      request.protocolType === consumerProtocolType &&
+      lacksSlot(broker, request.groupId, metadata)
+    ) {
+      respond(joinError('', ErrorCode.GROUP_MAX_SIZE_REACHED));
+      return;
+    }
     broker.groups.run((coordinator, now) =>
       coordinator.joinGroup(join, now, (response) => {
         if (response.errorCode === ErrorCode.NONE) {

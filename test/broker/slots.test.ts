@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { groupSummary } from '../../src/broker/admin/group-view.ts';
 import { silentLogger } from '../../src/core/logger.ts';
 import { EntryType } from '../../src/state/entry-types.ts';
 import { encodeKeyedChange } from '../../src/state/keyed/effects.ts';
@@ -8,7 +7,7 @@ import { slotsMax } from '../../src/state/keyed/keyed-table.ts';
 import { KeyedMember } from './keyed-member.ts';
 import { startTestNode } from './support.ts';
 
-test('a group beyond the slots of its topic gets log delivery, and operators are told', async (t) => {
+test('a group beyond the slots of its topic is refused, and operators are told', async (t) => {
   const errors: string[] = [];
   const log = { ...silentLogger, error: (_: object, message: string) => errors.push(message) };
   const node = await startTestNode(t, { log });
@@ -21,11 +20,7 @@ test('a group beyond the slots of its topic gets log delivery, and operators are
   }
   await replica.settled();
   const member = await KeyedMember.connect(node, { groupId: 'late', topics: ['orders'] });
-  await member.join();
-  for (let i = 0; i < 2; i++) await member.assign({ [member.memberId]: [0] });
+  for (let i = 0; i < 2; i++) await assert.rejects(member.join(), /GROUP_MAX_SIZE_REACHED|81/);
   assert.equal(errors.length, 1);
   assert.match(errors[0]!, /no slot is left/);
-  const [view] = groupSummary(node.broker, 'late').topics;
-  assert.deepEqual([view!.mode, view!.configuredMode], ['log', 'keyed']);
-  assert.match(view!.hints[0]!, /the topic has 511 groups in keyed delivery/);
 });

@@ -52,8 +52,8 @@ export class Notices {
     if (!this.#isFirst('no slot', groupId, topic)) return;
     this.#log.error(
       { groupId, topic, slots },
-      'no slot is left: a topic has room for so many groups in keyed delivery, and this one gets ' +
-        'log delivery; delete groups that are not used any more',
+      'no slot is left: a topic has room for so many groups in keyed delivery, and this one is ' +
+        'refused; delete groups that are not used any more',
     );
   }
 

@@ -1,3 +1,4 @@
+import { readSubscribedTopics } from '../../groups/consumer-protocol.ts';
 import type { KeyedEffect } from '../../state/keyed/effects.ts';
 import { slotsMax } from '../../state/keyed/keyed-table.ts';
 import { Ledger } from '../../state/keyed/ledger.ts';
@@ -25,6 +26,24 @@ export function openLedger(
   const starts = startsOf(broker, groupId, topic);
   const effect = { kind: 'opened' as const, slot, laneBase, starts };
   return { ledger: Ledger.open(groupId, topic.id, effect), effect };
+}
+
+/**
+ * Whether a group that somebody wants to join cannot be served: a topic of it is in keyed delivery,
+ * new to the group, and has no slot left. Log delivery instead would break the order of its keys.
+ */
+export function lacksSlot(broker: Broker, groupId: string, metadata: Buffer | undefined): boolean {
+  const topics = metadata === undefined ? null : readSubscribedTopics(metadata);
+  for (const name of topics ?? []) {
+    const topic = broker.topics.byName(name);
+    if (topic === undefined || broker.keyed.get(groupId, topic.id) !== undefined) continue;
+    if (!broker.keyed.isKeyed(groupId, name)) continue;
+    const isTaken = (slot: number) => broker.keyed.bySlot(topic.id, slot) !== undefined;
+    if (freeSlot(broker, topic, { isTaken, laneBaseMin: 0 }) !== undefined) continue;
+    broker.keyed.notices.onNoSlot(groupId, name, slotsMax);
+    return true;
+  }
+  return false;
 }
 
 /** The lowest slot that neither the state nor a plan has. */
