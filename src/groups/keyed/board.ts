@@ -288,6 +288,15 @@ export class Board {
     else this.#listener.onContinuation(keys.holder[key]!, keys.nextPending[key]!);
   }
 
+  /** Another range of the same member holds the key from now on. */
+  moveHold(key: number, rangeId: number): void {
+    const { keys } = this;
+    this.#countHeld(keys.holder[key]!, -keys.pending[key]!);
+    keys.holder[key] = rangeId;
+    this.#countHeld(rangeId, keys.pending[key]!);
+    if (keys.pending[key]! > 0) this.#listener.onContinuation(rangeId, keys.nextPending[key]!);
+  }
+
   /** Nobody holds the key any more: it is ready, or forgotten. */
   release(key: number): void {
     const { keys } = this;

@@ -482,7 +482,7 @@ export class Dispatcher {
     const expired: Member[] = [];
     for (const member of this.members.values()) {
       if (leaseEndMs(member) <= now.monotonicMs) expired.push(member);
-      else if (this.stranded.dueMs(member) <= now.monotonicMs) this.stranded.end(member, now);
+      else if (this.stranded.dueMs(member) <= now.monotonicMs) this.stranded.takeAgain(member, now);
     }
     return expired;
   }

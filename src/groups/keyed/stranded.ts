@@ -1,6 +1,8 @@
 import type { Now } from '../deadlines.ts';
 import type { Dispatcher } from './dispatcher.ts';
-import type { Member } from './member.ts';
+import type { Granted } from './grant.ts';
+import type { LaneRange } from './lane-range.ts';
+import type { KeptKeys, Member } from './member.ts';
 import { none } from './record-store.ts';
 
 /** How long a member that could go on, but for what it keeps, is left without anything. */
@@ -9,8 +11,9 @@ const takeAgainMs = 1000;
 /**
  * What a member that rejoined in the background has in hand of its former ranges. A handler may be
  * at it, so it stays with the member; but the client may have dropped it unhandled too. Once the
- * member proves or commits what it was granted later, or has waited for a session timeout with
- * nothing else in hand, it is through with all that it kept: the rest comes back.
+ * member proves or commits what it was granted later, it is through with all that it kept: the rest
+ * comes back. If nothing else is there to be granted later, it gets one of the keys again that it
+ * keeps: nobody else may, and a consumer cannot meet itself.
  */
 export class Stranded {
   readonly #dispatcher: Dispatcher;
@@ -40,66 +43,138 @@ export class Stranded {
     return false;
   }
 
-  /** When its waiting is over, monotonic; Infinity if it keeps nothing, or has more in hand. */
+  /** When it takes up again what it keeps, monotonic; Infinity if it need not, or cannot. */
   dueMs(member: Member): number {
     const never = Number.POSITIVE_INFINITY;
     if (member.traits.rejoinsBetweenHandlers) return never;
     if (member.inHand === 0 && member.kept.length === 0) return never;
-    let isKeeping = false;
     for (const range of member.ranges) {
-      if (!range.isPresent) isKeeping = true;
-      else if (range.countIn(range.proven, range.end) > 0) return never;
+      if (range.isPresent && range.countIn(range.proven, range.end) > 0) return never;
     }
-    if (!isKeeping) return never;
-    const waitMs = this.#mayTakeAgain(member) ? takeAgainMs : member.sessionMs;
-    return member.leaseStartMs + Math.min(waitMs, member.sessionMs);
-  }
-
-  /** It waits for records, and none is free that would bring it on. */
-  #mayTakeAgain(member: Member): boolean {
     const { waiters, board } = this.#dispatcher;
-    return this.keeps(member) && waiters.has(member) && board.ready.peek() === none;
+    if (waiters.of(member) === undefined || board.ready.peek() !== none) return never;
+    if (this.#keptOfFormer(member).length > 0) return member.leaseStartMs + takeAgainMs;
+    const [first, last] = this.#keptRecords(member);
+    if (first === undefined || last === undefined) return never;
+    // A single key may be the one that the handler is at.
+    const { key } = board.store;
+    const isOne =
+      first.ref === last.ref || (key[first.ref]! >= 0 && key[first.ref] === key[last.ref]);
+    return member.leaseStartMs + (isOne ? member.sessionMs : takeAgainMs);
   }
 
-  /** The waiting is over. */
-  end(member: Member, now: Now): void {
-    const { leaseStartMs, sessionMs } = member;
-    if (now.monotonicMs - leaseStartMs < sessionMs) this.#takeAgain(member, now);
-    else this.#endAll(member, now);
+  /** It has waited long enough. */
+  takeAgain(member: Member, now: Now): void {
+    const { waiters, board } = this.#dispatcher;
+    const waiter = waiters.of(member)!;
+    const to = waiter.ranges[0]!;
+    this.#moveKept(member, to);
+    const [, last] = this.#keptRecords(member);
+    if (last === undefined) return;
+    const { range } = last;
+    const key = board.store.key[last.ref]!;
+    const { store } = board;
+    const isGone = (ref: number) =>
+      this.#dispatcher.ledger
+        .finished(store.partition[store.batchOf[ref]!]!)
+        .has(store.offset(ref));
+    const numbers: number[] = [];
+    for (let n = range.grants.firstN; n <= last.n; n++) {
+      const ref = range.ref(n);
+      const isOfKey = ref !== none && key >= 0 && store.key[ref] === key;
+      if (!isOfKey && n !== last.n) continue;
+      // The order of a key that has a deleted record in hand is not touched: its lease will end.
+      if (isGone(ref)) return;
+      numbers.push(n);
+    }
+    waiters.give(waiter, [this.#regrant(range, numbers, to, now)]);
+    this.#dispatcher.dropIfDone(range);
   }
 
   /**
-   * The oldest key alone goes to the same member once more: a consumer cannot meet itself. When it
-   * commits that, the rest comes back.
+   * Records of one key that a member has in a former range are its own in a present one: nobody
+   * else could get them in between.
    */
-  #takeAgain(member: Member, now: Now): void {
-    const { board } = this.#dispatcher;
-    const former = [...member.ranges].filter(
-      ({ isPresent, grants }) => !isPresent && grants.records > 0,
-    );
-    const oldest = former.sort((a, b) => a.ordinalOf(a.finished) - b.ordinalOf(b.finished))[0];
-    if (oldest === undefined) return;
-    const first = oldest.ref(oldest.grants.firstN);
-    if (first === none) return;
-    const key = board.store.key[first]!;
-    for (let n = oldest.grants.firstN; n < oldest.end; n++) {
-      const ref = oldest.ref(n);
-      const isOfKey = ref === first || (key >= 0 && ref !== none && board.store.key[ref] === key);
-      if (isOfKey) this.#dispatcher.returnRange(oldest, n, n + 1, now);
+  #regrant(former: LaneRange, numbers: readonly number[], to: LaneRange, now: Now): Granted {
+    const { member } = to;
+    const { store, keys } = this.#dispatcher.board;
+    const from = to.end;
+    const runs: number[] = [];
+    to.beginAnswer(member.grants);
+    for (const n of numbers) {
+      const ref = former.ref(n);
+      if (n < former.proven) member.inHand++;
+      former.set(n, none);
+      this.#dispatcher.plan({ kind: 'returned', lane: former.lane, from: n, to: n + 1 });
+      runs.push(1, store.partition[store.batchOf[ref]!]!, store.offset(ref));
+      to.push(ref);
+      const key = store.key[ref]!;
+      if (key >= 0 && keys.holder[key] === former.id) this.#dispatcher.board.moveHold(key, to.id);
     }
-    this.#dispatcher.dropIfDone(oldest);
+    this.#dispatcher.plan({ kind: 'granted', lane: to.lane, runs });
+    member.grants += numbers.length;
+    member.answers++;
+    member.lastAnswerRecords = numbers.length;
+    member.sentMs = now.monotonicMs;
+    member.leaseStartMs = now.monotonicMs;
+    to.lastAnswerStart = from;
+    to.lastAnswerNumber = member.answers;
+    to.sawEmpty = false;
+    return { range: to, from, to: to.end };
   }
 
-  #endAll(member: Member, now: Now): void {
-    this.onProgress(member, Number.POSITIVE_INFINITY, now);
+  /** The first and the last record that it keeps, in the order in which they were granted. */
+  #keptRecords(member: Member): (KeptRecord | undefined)[] {
+    let first: KeptRecord | undefined;
+    let last: KeptRecord | undefined;
+    for (const range of member.ranges) {
+      if (range.isPresent) continue;
+      range.grants.forEach(range.start, range.end, (from, count, partition, offset) => {
+        const finished = this.#dispatcher.ledger.finished(partition);
+        for (const n of [from, from + count - 1]) {
+          const ref = range.ref(n);
+          // Not loaded yet after a restart, or deleted.
+          if (ref === none || finished.has(offset + n - from)) continue;
+          const record = { range, n, ref, ordinal: range.ordinalOf(n) };
+          if (first === undefined || record.ordinal < first.ordinal) first = record;
+          if (last === undefined || record.ordinal >= last.ordinal) last = record;
+        }
+      });
+    }
+    return [first, last];
+  }
+
+  #keptOfFormer(member: Member): KeptKeys[] {
+    return member.kept.filter(({ rangeId }) => this.#dispatcher.range(rangeId)?.isPresent !== true);
+  }
+
+  /** Keys that commits could not free go on in the lane that it has now. */
+  #moveKept(member: Member, to: LaneRange): void {
     const { board } = this.#dispatcher;
-    const isFormer = (id: number) => this.#dispatcher.range(id)?.isPresent !== true;
-    const former = member.kept.filter(({ rangeId }) => isFormer(rangeId));
-    member.kept = member.kept.filter((kept) => !former.includes(kept));
+    const former = this.#keptOfFormer(member);
+    if (former.length === 0) return;
     for (const { keys, rangeId } of former) {
-      for (const key of keys) board.letGo(key);
+      for (const key of keys) {
+        if (board.keys.holder[key] === rangeId && board.keys.inHand[key] === 0) {
+          board.moveHold(key, to.id);
+        }
+      }
+    }
+    member.kept = member.kept.map((kept) => {
+      const isMoved =
+        former.includes(kept) && kept.keys.every((key) => board.keys.holder[key] === to.id);
+      return isMoved ? { ...kept, rangeId: to.id } : kept;
+    });
+    for (const { rangeId } of former) {
       const range = this.#dispatcher.range(rangeId);
       if (range !== undefined) this.#dispatcher.dropIfDone(range);
     }
   }
+}
+
+interface KeptRecord {
+  readonly range: LaneRange;
+  readonly n: number;
+  readonly ref: number;
+  readonly ordinal: number;
 }

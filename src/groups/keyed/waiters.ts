@@ -20,6 +20,7 @@ export type AnswerWaiter = (waiter: Waiter, granted: Granted[]) => void;
 export class Waiters {
   readonly #dispatcher: Dispatcher;
   readonly #waiters = new Set<Waiter>();
+  #given: [Waiter, Granted[]][] = [];
 
   constructor(dispatcher: Dispatcher) {
     this.#dispatcher = dispatcher;
@@ -29,9 +30,15 @@ export class Waiters {
     return this.#waiters.size;
   }
 
-  has(member: Member): boolean {
-    for (const waiter of this.#waiters) if (waiter.member === member) return true;
-    return false;
+  of(member: Member): Waiter | undefined {
+    for (const waiter of this.#waiters) if (waiter.member === member) return waiter;
+    return undefined;
+  }
+
+  /** It was granted something out of turn, which goes out when fetches are served. */
+  give(waiter: Waiter, granted: Granted[]): void {
+    this.unpark(waiter);
+    this.#given.push([waiter, granted]);
   }
 
   all(): Waiter[] {
@@ -57,6 +64,7 @@ export class Waiters {
    * former ranges.
    */
   serve(now: Now, answer: AnswerWaiter): void {
+    for (const [waiter, granted] of this.#given.splice(0)) answer(waiter, granted);
     for (const waiter of [...this.#waiters]) {
       if (!waiter.ranges.some(({ continuations }) => continuations.peek() !== none)) continue;
       this.#serveOne(waiter, now, answer);
