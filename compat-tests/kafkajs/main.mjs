@@ -17,6 +17,7 @@ if (process.env.COMPAT_BROKER === 'keylane') {
   await import('./checks/keyed-restarts.mjs');
   await import('./checks/keyed-failures.mjs');
   await import('./checks/keyed-dead-letters.mjs');
+  await import('./checks/keyed-workloads.mjs');
 } else {
   console.log('the checks of keyed delivery are left out: COMPAT_BROKER is not keylane');
 }

@@ -14,11 +14,12 @@ const checks = [];
 
 /**
  * Registers a check. `fast` marks the ones that FAST=1 keeps; `slow` the ones that last several
- * seconds by nature (session timeouts), which are started first.
+ * seconds by nature (session timeouts), which are started first; `msMax` is for the few that need
+ * more than a minute.
  */
-export function check(name, { fast = false, slow = false }, body) {
+export function check(name, { fast = false, slow = false, msMax = checkMsMax }, body) {
   if (checks.some((other) => other.name === name)) throw new Error(`two checks named "${name}"`);
-  checks.push({ name, fast, slow, body });
+  checks.push({ name, fast, slow, msMax, body });
 }
 
 /** Resolves with the first truthy value of `condition`, which may be asynchronous. */
@@ -75,13 +76,13 @@ function indented(fault) {
   return String(fault?.stack ?? fault).replace(/^/gm, '    ');
 }
 
-async function runOne({ name, body }, makeContext) {
+async function runOne({ name, msMax, body }, makeContext) {
   const closers = [];
   const faults = [];
   const onClose = (what, close) => closers.push({ what, close });
   const startedMs = performance.now();
   try {
-    await within(name, checkMsMax, makeContext(onClose).then(body));
+    await within(name, msMax, makeContext(onClose).then(body));
   } catch (error) {
     faults.push(error);
   }

@@ -6,6 +6,7 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { Context, Suite } from './context.mjs';
 import { until, within } from './harness.mjs';
@@ -20,21 +21,70 @@ async function kill(child) {
   await once(child, 'exit');
 }
 
-/** A member of `group` in a process of its own, watched by the group's sentinel. */
-export async function startMember(t, group, { handleMs }) {
+/** How often a process is stopped and let go until it is where a check wants it. */
+const freezesMax = 100;
+
+/** A member of a group in a process of its own, whose sentinel watches over it. */
+class MemberProcess {
+  handled = 0;
+  joins = 0;
+  /** Errors that its own commits got. */
+  refused = [];
+  /** From when it was stopped until it has joined again its records are not its own any more. */
+  isFrozen = false;
+  /** Records that it handled meanwhile: those that it had in memory until it found out. */
+  late = 0;
+  #sentinel;
+
+  constructor(child, sentinel) {
+    this.child = child;
+    this.name = `process ${child.pid}`;
+    this.#sentinel = sentinel;
+    child.on('message', ([event, ...details]) => this.#on(event, ...details));
+  }
+
+  #on(event, key, number) {
+    if (event === 'refused') this.refused.push(key);
+    else if (event === 'join') {
+      this.joins++;
+      this.isFrozen = false;
+    } else if (this.isFrozen) {
+      if (event === 'end') this.late++;
+    } else if (event === 'begin') this.#sentinel.begin(this.name, key, number);
+    else {
+      this.#sentinel.end(key, number);
+      this.handled++;
+    }
+  }
+
+  /** Stops it (SIGSTOP) where `condition` holds. Its connections stay, and it knows of nothing. */
+  async freeze(condition) {
+    for (let i = 0; i < freezesMax; i++) {
+      this.child.kill('SIGSTOP');
+      // What came over its pipe before it stopped is still to be read.
+      await delay(50);
+      if (condition()) {
+        this.isFrozen = true;
+        return;
+      }
+      this.child.kill('SIGCONT');
+      await delay(50);
+    }
+    throw new Error(`${this.name} could not be stopped where it was to be`);
+  }
+
+  thaw() {
+    this.child.kill('SIGCONT');
+  }
+}
+
+/** `commitsEach`: by itself, in its handler, instead of kafkajs' own way. */
+export async function startMember(t, group, { handleMs, commitsEach = false }) {
   const { sentinel, topic, groupId } = group;
   const args = [t.suite.bootstrap, topic, groupId, String(handleMs)];
-  const child = fork(memberScript, args);
+  const child = fork(memberScript, commitsEach ? [...args, 'commits'] : args);
   t.onClose('process', () => kill(child));
-  const member = { name: `process ${child.pid}`, child, handled: 0, joins: 0 };
-  child.on('message', ([event, key, number]) => {
-    if (event === 'join') member.joins++;
-    if (event === 'begin') sentinel.begin(member.name, key, number);
-    if (event === 'end') {
-      sentinel.end(key, number);
-      member.handled++;
-    }
-  });
+  const member = new MemberProcess(child, sentinel);
   await until('the process has joined', () => member.joins > 0);
   return member;
 }
