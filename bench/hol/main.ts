@@ -3,13 +3,14 @@
  * the same clients, beside the ideal: `npm run bench:hol`. See README.md of this folder.
  */
 import { cpus, platform, totalmem } from 'node:os';
-import { Command, InvalidArgumentError } from 'commander';
+import { Command } from 'commander';
 import { useKeylaneScript } from '../broker-process.ts';
+import { namesOf, positive } from '../options.ts';
+import { StoredResults } from '../stored-results.ts';
 import { type ArmName, armNames, arms } from './arms.ts';
 import { idOf, type Piece, plan, planScales } from './plan.ts';
 import { aboutClients, type ClientName, clientNames } from './programs.ts';
 import { holTable } from './report.ts';
-import { hasResult, storedResults, storeResult } from './results.ts';
 import { expectedMs, type Result, runPiece } from './run.ts';
 import { recipes, type WorkloadName, workloadNames } from './workloads.ts';
 
@@ -30,21 +31,6 @@ interface Options {
   readonly keylane?: string;
 }
 
-function namesOf<T extends string>(known: readonly T[]) {
-  return (text: string): T[] =>
-    text.split(',').map((name) => {
-      const found = known.find((one) => one === name);
-      if (found === undefined) throw new InvalidArgumentError(`one of ${known.join(', ')}`);
-      return found;
-    });
-}
-
-function positive(text: string): number {
-  const value = Number(text);
-  if (!(value > 0)) throw new InvalidArgumentError('not a number above 0');
-  return value;
-}
-
 const options = new Command('bench:hol')
   .option('--workload <names>', 'only these, with commas between', namesOf(workloadNames))
   .option('--arm <names>', 'only these', namesOf(armNames))
@@ -63,13 +49,14 @@ const options = new Command('bench:hol')
   .addHelpText('after', helpText())
   .parse()
   .opts<Options>();
+const stored = new StoredResults<Result>('hol');
 if (options.keylane !== undefined) useKeylaneScript(options.keylane);
 
-const pieces = piecesOf(options).filter((one) => options.resume !== true || !hasResult(one));
+const pieces = piecesOf(options).filter((one) => options.resume !== true || !stored.has(idOf(one)));
 if (options.list === true) list(pieces);
 else {
   if (options.table !== true) await runAll(pieces);
-  print(storedResults());
+  print(stored.all());
 }
 
 /** Those of the plan that were asked for, or, if workload, arm and client are named, just these. */
@@ -107,7 +94,7 @@ async function runAll(wanted: readonly Piece[]): Promise<void> {
     say(`${idOf(one)} (${index + 1} of ${wanted.length})`);
     try {
       const result = await runPiece(one, options.port, options.events);
-      storeResult(result);
+      stored.store(idOf(one), result);
       say(summary(result));
     } catch (error) {
       // The others are worth their minutes all the same.

@@ -4,13 +4,21 @@ import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { project } from '../paths.ts';
 
-export type ClientName = 'kafkajs' | 'java-manual' | 'java-auto' | 'librdkafka';
+export type ClientName =
+  | 'kafkajs'
+  | 'java-manual'
+  | 'java-auto'
+  | 'librdkafka'
+  | 'franz-go'
+  | 'sarama';
 
 export const clientNames: readonly ClientName[] = [
   'kafkajs',
   'java-manual',
   'java-auto',
   'librdkafka',
+  'franz-go',
+  'sarama',
 ];
 
 /** What each is, with all that is not its default. */
@@ -19,6 +27,8 @@ export const aboutClients: Readonly<Record<ClientName, string>> = {
   'java-manual': 'Java 4.3.1, enable.auto.commit=false, commitSync after each poll',
   'java-auto': 'Java 4.3.1, defaults (commits every 5 s)',
   librdkafka: 'librdkafka of the distribution, defaults (commits every 5 s)',
+  'franz-go': 'franz-go 1.22.3, defaults (commits what it polled before every 5 s)',
+  sarama: 'sarama 1.61.1, defaults (commits what is marked every second)',
 };
 
 /** Longer than any client needs to leave its group; handlers that go on are cut. */
@@ -211,6 +221,7 @@ function kafkajs(script: string): string[] {
 function commandOf(client: ClientName): string[] {
   if (client === 'kafkajs') return kafkajs('consumers.mjs');
   if (client === 'librdkafka') return [prepare('librdkafka/build.sh')];
+  if (client === 'franz-go' || client === 'sarama') return [`${prepare('go/build.sh')}/${client}`];
   const log = project('compat-tests/apache-kafka/log4j2.properties');
   const flags = ['-Xmx512m', `-Dlog4j2.configurationFile=${log}`];
   return ['java', ...flags, '-cp', prepare('java/build.sh'), 'keylane.hol.Consumers'];

@@ -7,11 +7,15 @@
  * `ready` when every consumer has its share of the partitions, and `handled N` as that goes up,
  * after the file has the events: `SEQUENCE START_US END_US MEMBER PARTITION OFFSET`. They leave
  * the group when standard input ends.
+ *
+ * A value that begins with `-` is no work, and only counted, so that writing events is not what
+ * is measured: `- START_US END_US MEMBER COUNT` for what a member had since the line before.
  */
 import { createWriteStream } from 'node:fs';
 import { commands, newClient, nowUs } from './client.mjs';
 
 const flushMs = 100;
+const counted = '-'.charCodeAt(0);
 
 const [bootstrap, topic, groupId, countText, partitionsText, file] = process.argv.slice(2);
 const count = Number(countText);
@@ -20,6 +24,8 @@ const partitions = Number(partitionsText);
 const events = createWriteStream(file);
 let lines = [];
 let handled = 0;
+/** For each member, since when so many were counted. */
+const runs = Array.from({ length: Number(countText) }, () => ({ startUs: 0, count: 0 }));
 const assigned = new Array(count).fill(0);
 let isReady = false;
 
@@ -44,6 +50,11 @@ async function open(member) {
   await consumer.subscribe({ topic, fromBeginning: true });
   await consumer.run({
     eachMessage: async ({ partition, message }) => {
+      if (message.value[0] === counted) {
+        const run = runs[member];
+        if (run.count++ === 0) run.startUs = nowUs();
+        return;
+      }
       const startUs = nowUs();
       const [sequence, serviceUs] = message.value.toString().split(' ');
       if (serviceUs !== '0') {
@@ -57,6 +68,12 @@ async function open(member) {
 }
 
 function flush() {
+  for (const [member, run] of runs.entries()) {
+    if (run.count === 0) continue;
+    lines.push(`- ${run.startUs} ${nowUs()} ${member} ${run.count}\n`);
+    handled += run.count;
+    run.count = 0;
+  }
   if (lines.length === 0) return;
   const text = lines.join('');
   const total = handled;

@@ -5,7 +5,10 @@
  * A value is "SEQUENCE SERVICE_US"; handling it is to wait for so long. Standard output says
  * "ready" when every consumer has its share of the partitions, and "handled N" as that goes up,
  * after the file has the events: "SEQUENCE START_US END_US MEMBER PARTITION OFFSET". They leave the
- * group when standard input ends. */
+ * group when standard input ends.
+ *
+ * A value that begins with "-" is no work, and only counted, so that writing events is not what is
+ * measured: "- START_US END_US MEMBER COUNT" for what a member had since the line before. */
 #include <errno.h>
 #include <librdkafka/rdkafka.h>
 #include <poll.h>
@@ -27,6 +30,9 @@ struct member {
   pthread_t thread;
   rd_kafka_t *client;
   atomic_int assigned;
+  /* What was counted since the time beside it; events_lock guards both. */
+  long counted;
+  int64_t counted_from_us;
 };
 
 static atomic_bool stopped;
@@ -64,7 +70,18 @@ static void work_for(long service_us) {
   }
 }
 
-static void handle(const struct member *member, const rd_kafka_message_t *message) {
+static void count(struct member *member) {
+  pthread_mutex_lock(&events_lock);
+  if (member->counted++ == 0) member->counted_from_us = now_us();
+  handled++;
+  pthread_mutex_unlock(&events_lock);
+}
+
+static void handle(struct member *member, const rd_kafka_message_t *message) {
+  if (message->len > 0 && *(const char *)message->payload == '-') {
+    count(member);
+    return;
+  }
   int64_t start_us = now_us();
   char value[64];
   size_t length = message->len < sizeof value - 1 ? message->len : sizeof value - 1;
@@ -135,8 +152,14 @@ static bool is_shared(const struct member *members, int count, int partitions) {
   return sum == partitions;
 }
 
-static long flush(long told) {
+static long flush(struct member *members, int count, long told) {
   pthread_mutex_lock(&events_lock);
+  for (struct member *member = members; member < members + count; member++) {
+    if (member->counted == 0) continue;
+    fprintf(events, "- %lld %lld %d %ld\n", (long long)member->counted_from_us,
+            (long long)now_us(), member->number, member->counted);
+    member->counted = 0;
+  }
   fflush(events);
   long total = handled;
   pthread_mutex_unlock(&events_lock);
@@ -170,11 +193,11 @@ int main(int argument_count, char **arguments) {
       is_ready = true;
       puts("ready");
     }
-    told = flush(told);
+    told = flush(members, count, told);
   }
   stopped = true;
   for (int number = 0; number < count; number++) pthread_join(members[number].thread, NULL);
-  flush(told);
+  flush(members, count, told);
   fclose(events);
   free(members);
   return 0;

@@ -7,7 +7,9 @@ import java.io.PrintWriter;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.stream.IntStream;
 
 /**
@@ -20,6 +22,9 @@ import java.util.stream.IntStream;
  * goes up, after the file has the events: {@code SEQUENCE START_US END_US MEMBER PARTITION OFFSET}.
  * They leave the group when standard input ends. The mode says who commits: the consumer after each
  * poll, or the client as it does by default.
+ *
+ * <p>A value that begins with {@code -} is no work, and only counted, so that writing events is not
+ * what is measured: {@code - START_US END_US MEMBER COUNT} for what a member had since the line before.
  */
 public final class Consumers {
     private static final int FLUSH_MS = 100;
@@ -62,15 +67,42 @@ public final class Consumers {
     /** What the handlers saw, until it is written. */
     static final class Events {
         private List<String> lines = new ArrayList<>();
+        private final Map<Integer, Run> runs = new HashMap<>();
+        private long handled;
 
         synchronized void add(String line) {
             lines.add(line);
+            handled++;
+        }
+
+        synchronized void count(int member) {
+            Run run = runs.computeIfAbsent(member, number -> new Run());
+            if (run.count++ == 0) {
+                run.startUs = System.nanoTime() / 1000;
+            }
+            handled++;
         }
 
         synchronized List<String> take() {
+            runs.forEach((member, run) -> {
+                if (run.count > 0) {
+                    long endUs = System.nanoTime() / 1000;
+                    lines.add("- " + run.startUs + ' ' + endUs + ' ' + member + ' ' + run.count);
+                    run.count = 0;
+                }
+            });
             List<String> taken = lines;
             lines = new ArrayList<>();
             return taken;
+        }
+
+        synchronized long handled() {
+            return handled;
+        }
+
+        private static final class Run {
+            private long startUs;
+            private long count;
         }
     }
 
@@ -80,7 +112,6 @@ public final class Consumers {
         private final List<Member> members;
         private final int partitions;
         private boolean isReady;
-        private long handled;
 
         Flusher(PrintWriter file, Events events, List<Member> members, int partitions) {
             this.file = file;
@@ -113,13 +144,13 @@ public final class Consumers {
         }
 
         void flush() {
+            long handled = events.handled();
             List<String> lines = events.take();
             if (lines.isEmpty()) {
                 return;
             }
             lines.forEach(file::println);
             file.flush();
-            handled += lines.size();
             System.out.println("handled " + handled);
         }
     }

@@ -70,6 +70,10 @@ final class Member extends Thread {
     }
 
     private void handle(ConsumerRecord<String, String> record) throws InterruptedException {
+        if (record.value().charAt(0) == '-') {
+            events.count(number);
+            return;
+        }
         long startUs = System.nanoTime() / 1000;
         String[] fields = record.value().split(" ");
         long serviceUs = Long.parseLong(fields[1]);
