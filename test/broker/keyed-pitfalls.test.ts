@@ -4,6 +4,8 @@ import test, { type TestContext } from 'node:test';
 import { codecs } from '../../src/core/codecs.ts';
 import { Compression, type CompressionId } from '../../src/core/compression.ts';
 import { encodeAssignment } from '../../src/groups/consumer-protocol.ts';
+import type { FilePort } from '../../src/log/file-port.ts';
+import { nodeFiles } from '../../src/log/node-files.ts';
 import { ErrorCode } from '../../src/protocol/error-codes.ts';
 import { buildBatch } from '../../src/protocol/records/build.ts';
 import {
@@ -20,7 +22,13 @@ import {
   texts,
 } from './keyed-member.ts';
 import { fetchFrom, produceTo } from './records.ts';
-import { startTestNode, type TestClient, type TestNode, until } from './support.ts';
+import {
+  startTestNode,
+  type TestClient,
+  type TestNode,
+  type TestNodeOptions,
+  until,
+} from './support.ts';
 
 const keyed = {
   'retention.ms': '-1',
@@ -45,9 +53,9 @@ async function started(
   t: TestContext,
   count: number,
   configs: Readonly<Record<string, string>> = {},
-  partitionCount = count,
+  { partitionCount = count, ...options }: TestNodeOptions & { partitionCount?: number } = {},
 ): Promise<Started> {
-  const node = await startTestNode(t);
+  const node = await startTestNode(t, options);
   await node.createTopic('orders', partitionCount, { ...keyed, ...configs });
   const producer = await node.connect('producer');
   const members: KeyedMember[] = [];
@@ -104,7 +112,7 @@ test('a lane that is revoked and given to the same member again: a key is at one
 });
 
 test('work that is finished while a rebalance runs is not done again', async (t) => {
-  const { node, producer, members } = await started(t, 1, {}, 2);
+  const { node, producer, members } = await started(t, 1, {}, { partitionCount: 2 });
   const [first] = members as [KeyedMember];
   await send(producer, 'orders', ['a=1', 'a=2']);
   assert.deepEqual(texts((await first.await(0)).records), ['a=1', 'a=2']);
@@ -230,7 +238,7 @@ test('keys are their bytes: equal ones are one, similar ones are not', async (t)
 });
 
 test('consumers that come while a key is stuck get all the others', async (t) => {
-  const { node, producer, members } = await started(t, 1, {}, 4);
+  const { node, producer, members } = await started(t, 1, {}, { partitionCount: 4 });
   const [stuck] = members as [KeyedMember];
   await send(producer, 'orders', ['a=1']);
   assert.deepEqual(texts((await stuck.await(0)).records), ['a=1']);
@@ -423,4 +431,58 @@ test('records that wait for their retry use up no window', async (t) => {
   assert.deepEqual(texts((await member.await(0)).records), ['x=1', 'y=1'], 'a whole window');
   await member.commitAll(0);
   assert.deepEqual(texts((await member.await(0)).records), ['z=1']);
+});
+
+/** Real files, which count what is read of them. */
+class CountedFiles {
+  bytesRead = 0;
+
+  readonly files: FilePort = {
+    ...nodeFiles,
+    open: async (path, mode) => {
+      const file = await nodeFiles.open(path, mode);
+      const read: typeof file.read = async (...place) => {
+        const bytes = await file.read(...place);
+        this.bytesRead += bytes;
+        return bytes;
+      };
+      return { ...file, read };
+    },
+    readMany: async (reads) => {
+      const done = (await nodeFiles.readMany?.(reads)) ?? 0;
+      for (const { target } of reads.slice(0, done)) this.bytesRead += target.length;
+      return done;
+    },
+  };
+}
+
+test('beside a slow consumer the log is not read over and over', async (t) => {
+  const counted = new CountedFiles();
+  const settings = { 'journal.recent.bytes': 0, 'keyed.memory.bytes': 65_536 };
+  const all = await started(t, 2, {}, { files: counted.files, settings });
+  const { producer, members } = all;
+  const [slow, fast] = members as [KeyedMember, KeyedMember];
+  await send(producer, 'orders', ['slow=0']);
+  assert.deepEqual(texts((await slow.await(0)).records), ['slow=0']);
+  // Half of all that comes waits for the slow one.
+  const text = 'x'.repeat(200);
+  const batch = Array.from({ length: 200 }, (_, i) => `${i % 2 === 0 ? 'slow' : i}=${text}`);
+  let bytesSent = 0;
+  for (let i = 0; i < 200; i++) bytesSent += (await send(producer, 'orders', batch)).length;
+  for (let handled = 0; handled < 20_000; ) {
+    handled += (await fast.await(1)).records.length;
+    await fast.commitAll(1);
+  }
+  assert.equal(await lag(all), 20_001);
+  const times = () => counted.bytesRead / bytesSent;
+  // Once for the answers; the feed had it all in memory as it came, or read it once.
+  assert.ok(times() > 0.5 && times() < 2.2, `the log was read ${times().toFixed(1)} times`);
+  await slow.commitAll(0);
+  for (let handled = 0; handled < 20_000; ) {
+    handled += (await slow.await(0)).records.length;
+    await slow.commitAll(0);
+  }
+  assert.equal(await lag(all), 0);
+  // What waited was not kept in memory: it is read again, and once for the answers.
+  assert.ok(times() < 4.4, `the log was read ${times().toFixed(1)} times`);
 });
