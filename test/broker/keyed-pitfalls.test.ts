@@ -273,21 +273,21 @@ test('what comes back wakes whoever waits, though nothing new is produced', asyn
   const [first, second, third] = members as [KeyedMember, KeyedMember, KeyedMember];
   await send(producer, 'orders', ['a=1', 'a=2']);
   assert.deepEqual(texts((await first.await(0)).records), ['a=1', 'a=2']);
-  const redelivered: string[] = [];
   const waiting = second.fetch(1, { maxWaitMs: 60_000 });
   await until(() => node.broker.parkedCount === 1, 'it waits');
   await first.leave();
-  redelivered.push(...texts((await waiting).records));
-  assert.equal(redelivered[0], 'a=1');
-  // And once more, while the first redelivery is under way.
+  assert.equal(texts((await waiting).records)[0], 'a=1');
+  // Its new owner goes too.
   const next = third.fetch(2, { maxWaitMs: 60_000 });
   await until(() => node.broker.parkedCount === 1, 'it waits');
   await second.leave();
-  assert.equal(texts((await next).records)[0], 'a=1');
+  const got = texts((await next).records);
   await third.commitAll(2);
-  if (third.positions.get(2)! % 2 === 1) {
-    assert.deepEqual(texts((await third.await(2)).records), ['a=2']);
+  while (got.length < 2) {
+    got.push(...texts((await third.await(2)).records));
+    await third.commitAll(2);
   }
+  assert.deepEqual(got, ['a=1', 'a=2']);
 });
 
 test('fetches of one record keep the order', async (t) => {
