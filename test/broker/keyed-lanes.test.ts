@@ -225,7 +225,8 @@ test('what a member had in hand when it left or died goes to another one', async
 });
 
 test('a member whose lease ends is expelled, and its records go on', async (t) => {
-  const { node, producer, member } = await started(t, { 'lease.ms': '5000' }, 2);
+  const all = await started(t, { 'lease.ms': '5000' }, 2);
+  const { node, producer, member } = all;
   const second = await join(node, { software: 'apache-kafka-java' });
   await shareLanes(member, second, [[0], [1]]);
   await send(producer, 'orders', ['a=1']);
@@ -239,6 +240,10 @@ test('a member whose lease ends is expelled, and its records go on', async (t) =
   node.clock.advance(4_000);
   await until(async () => (await member.heartbeat()) === ErrorCode.UNKNOWN_MEMBER_ID, 'expelled');
   assert.deepEqual(texts((await second.await(1)).records), ['a=1']);
+  const late = await member.commit('orders', 0, member.positions.get(0)!);
+  assert.equal(late, ErrorCode.UNKNOWN_MEMBER_ID);
+  assert.equal(await lag(all), 1, 'what it commits late is not its own any more');
+  assert.deepEqual((await member.fetch(0)).records, []);
 });
 
 test('a restart keeps slots, positions, grants and what is finished', async (t) => {
