@@ -1,3 +1,4 @@
+import { ByteWriter } from '../../src/core/bytes.ts';
 import { codecs } from '../../src/core/codecs.ts';
 import { decodeGroupImage } from '../../src/groups/group-image.ts';
 import { LogReader, ReadPlan } from '../../src/log/log-reader.ts';
@@ -35,11 +36,22 @@ export async function describe(replica: Replica) {
     topics,
     producers: [...state.producers.all()].sort(([a, x], [b, y]) => a - b || x - y),
     offsets: Object.fromEntries(offsets),
+    // Older versions had none.
+    ...(state.keyed.size > 0 && { keyed: ledgersOf(state), laneBaseMin: state.keyed.laneBaseMin }),
     groups: Object.fromEntries(groups),
   };
   return JSON.parse(JSON.stringify(description)) as Record<string, unknown> & {
     terms: number[];
   };
+}
+
+/** Ledgers as their bytes: whatever is in them, it is read as it was written. */
+function ledgersOf(state: Replica['state']) {
+  return [...state.keyed.keys()].sort().map((key) => {
+    const writer = new ByteWriter();
+    state.keyed.writeLedger(writer, key);
+    return [key, writer.finish().toString('hex')];
+  });
 }
 
 function entriesOf(all: ReadonlyMap<string, ReadonlyMap<string, string>>) {

@@ -11,6 +11,7 @@ import { encodeGroupImage } from '../../src/groups/group-image.ts';
 import { type BatchInput, buildBatch } from '../../src/protocol/records/build.ts';
 import * as commands from '../../src/state/commands.ts';
 import { EntryType } from '../../src/state/entry-types.ts';
+import { encodeKeyedChange, type KeyedEffect } from '../../src/state/keyed/effects.ts';
 import { describe } from './describe.ts';
 import { openGolden } from './open.ts';
 
@@ -95,6 +96,11 @@ async function setConfig(
   await propose(EntryType.configsSet, commands.encodeConfigsSet(set));
 }
 
+async function keyed(groupId: string, topicId: string, effects: KeyedEffect[]): Promise<void> {
+  const change = { groupId, topicId, effects, appendedMs: time.nowMs };
+  await propose(EntryType.keyed, encodeKeyedChange(change));
+}
+
 function groupImage(generationId: number): Buffer {
   return encodeGroupImage({
     protocolType: 'consumer',
@@ -164,6 +170,27 @@ const added = {
 };
 await propose(EntryType.partitionsAdded, commands.encodePartitionsAdded(added));
 await produce(added.firstPartition, { label: 'an added partition' });
+await keyed('workers', ordersId, [
+  { kind: 'opened', slot: 1, laneBase: 50, starts: [[0, 2]] },
+  { kind: 'rangeOpened', lane: 0, memberId: 'worker-1' },
+  { kind: 'rangeOpened', lane: 1, memberId: 'worker-2' },
+  { kind: 'granted', lane: 0, runs: [3, 0, 2, 1, 1, 0] },
+  { kind: 'granted', lane: 1, runs: [2, 1, 1] },
+  { kind: 'finished', lane: 0, from: 51, to: 53 },
+  { kind: 'returned', lane: 1, from: 52, to: 53 },
+  {
+    ...{ kind: 'tried', partition: 1, offset: 2 },
+    trial: { quarters: 4, limit: 1, firstMs: 1, lastMs: 2, dueMs: 3, reason: 'died' },
+  },
+  { kind: 'skipped', partition: 0, from: 10, to: 12 },
+  { kind: 'rangeClosed', lane: 1 },
+  { kind: 'reset', partition: 2, offset: 5 },
+]);
+await keyed('former', ordersId, [
+  { kind: 'opened', slot: 2, laneBase: 60, starts: [] },
+  { kind: 'rangeOpened', lane: 0, memberId: 'worker-3' },
+  { kind: 'closed' },
+]);
 const starts = [{ partition: 2, offset: 4, droppedBytes: 300 }];
 await propose(EntryType.logStartsMoved, commands.encodeLogStarts(starts));
 for (let i = 0; i < 40; i++) await produce(i % 4, { label: `filling ${i}` });
