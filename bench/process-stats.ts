@@ -28,6 +28,18 @@ export function processStats(pid: number): ProcessStats {
   return { cpuSeconds, residentMb, residentPeakMb };
 }
 
+/** Processor time of everything on the machine, since it started. */
+export function machineCpuSeconds(): number {
+  // The times of all processors together: user, nice, system, idle, iowait, irq, softirq, steal.
+  const fields = readFileSync('/proc/stat', 'utf8')
+    .split('\n', 1)[0]!
+    .trim()
+    .split(/\s+/)
+    .slice(1, 9);
+  const [user, nice, system, , , irq, softirq] = fields.map(Number);
+  return (user! + nice! + system! + irq! + softirq!) / ticksPerSecond;
+}
+
 function megabytes(status: string, field: string): number {
   const kibibytes = new RegExp(`^${field}:\\s+(\\d+) kB`, 'm').exec(status)?.[1];
   return (Number(kibibytes ?? 0) * 1024) / 1e6;

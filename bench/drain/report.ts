@@ -49,9 +49,11 @@ export function drainTable(results: readonly Result[]): string {
   return markdownTable(drainHead, lines);
 }
 
+const useHead = ['broker CPU', 'client CPU', 'other CPU', 'requests/s'];
+
 const drainHead = [
   ...['client', 'load', 'arm', 'rate', 'of log', 'of ideal', 'of nominal ideal', 'reached after'],
-  ...['after 1 s', '3 s', '20 s', 'broker CPU', 'requests/s', 'again', 'machine load'],
+  ...['after 1 s', '3 s', '20 s', ...useHead, 'again', 'machine load'],
   ...['goal', ''],
 ];
 
@@ -79,13 +81,15 @@ function lineOf(result: Result, results: readonly Result[]): string[] {
 export function idleTable(results: readonly Result[]): string {
   const idle = inOrder(results).filter(({ piece }) => piece.load.kind === 'idle');
   return markdownTable(
-    ['client', 'arm', 'broker CPU', 'requests/s'],
+    ['client', 'arm', ...useHead],
     idle.map((result) => [result.piece.client, result.piece.arm, ...useOf(result)]),
   );
 }
 
-function useOf({ brokerCpuPerSecond, requestsPerSecond }: Result): string[] {
-  return [`${(100 * brokerCpuPerSecond).toFixed(1)} %`, rate(requestsPerSecond)];
+function useOf(result: Result): string[] {
+  const { brokerCpuPerSecond, clientCpuPerSecond, otherCpuPerSecond, requestsPerSecond } = result;
+  const cpu = [brokerCpuPerSecond, clientCpuPerSecond, otherCpuPerSecond];
+  return [...cpu.map((share) => `${(100 * share).toFixed(1)} %`), rate(requestsPerSecond)];
 }
 
 function ofNominal({ rate: measured, idealRate }: Drain): number | undefined {

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { type Arm, BrokerProcess, pause } from '../broker-process.ts';
 import { arms, topic } from '../hol/arms.ts';
 import { Consumers } from '../hol/programs.ts';
+import { machineCpuSeconds } from '../process-stats.ts';
 import { createTopics } from '../raw-client.ts';
 import { type Backlog, fill } from './backlog.ts';
 import { type BrokerCounts, brokerCounts } from './broker-metrics.ts';
@@ -25,8 +26,11 @@ export interface Result {
   readonly startedAt: string;
   /** Of the machine, before and after: whether others disturbed the run. */
   readonly loadAverage: readonly [number, number];
-  /** CPU seconds of the broker, and requests to it, in each second of what was measured. */
+  /** CPU seconds, and requests to the broker, in each second of what was measured. */
   readonly brokerCpuPerSecond: number;
+  readonly clientCpuPerSecond: number;
+  /** Of everything else on the machine, the harness included: it should be little. */
+  readonly otherCpuPerSecond: number;
   readonly requestsPerSecond: number;
   /** Missing for an idle group. */
   readonly drain?: Drain;
@@ -78,13 +82,17 @@ export async function runPiece(piece: Piece, port: number): Promise<Result> {
     await fill(broker.target, backlogIn(piece, count));
     consumers = new Consumers(piece.client, [broker.address, topic, 'drain', count, count, events]);
     await consumers.ready(readyMsMax);
-    const used = await measure(piece, consumers, () => usedNow(broker, port + 1));
+    const now = usedSoFar(broker, consumers, port + 1);
+    const used = await measure(piece, consumers, now);
     await consumers.stop();
     return {
       piece,
       startedAt,
       loadAverage: [loadBefore, loadavg()[0]!],
-      brokerCpuPerSecond: used.cpuSeconds / used.seconds,
+      brokerCpuPerSecond: used.brokerSeconds / used.seconds,
+      clientCpuPerSecond: used.clientSeconds / used.seconds,
+      otherCpuPerSecond:
+        (used.machineSeconds - used.brokerSeconds - used.clientSeconds) / used.seconds,
       requestsPerSecond: used.requests / used.seconds,
       ...(piece.load.kind === 'drain' && {
         drain: drainOf(piece, piece.load, readFileSync(events, 'utf8'), used.redelivered),
@@ -112,13 +120,26 @@ function backlogIn(piece: Piece, partitions: number): Backlog {
 
 interface Use extends BrokerCounts {
   readonly seconds: number;
-  readonly cpuSeconds: number;
+  readonly brokerSeconds: number;
+  readonly clientSeconds: number;
+  readonly machineSeconds: number;
 }
 
-async function usedNow(broker: BrokerProcess, adminPort: number): Promise<Use> {
-  const counts = await brokerCounts(adminPort);
-  const seconds = performance.now() / 1000;
-  return { ...counts, seconds, cpuSeconds: broker.stats().cpuSeconds };
+function usedSoFar(
+  broker: BrokerProcess,
+  consumers: Consumers,
+  adminPort: number,
+): () => Promise<Use> {
+  return async () => {
+    const counts = await brokerCounts(adminPort);
+    return {
+      ...counts,
+      seconds: performance.now() / 1000,
+      brokerSeconds: broker.stats().cpuSeconds,
+      clientSeconds: consumers.cpuSeconds,
+      machineSeconds: machineCpuSeconds(),
+    };
+  };
 }
 
 /** What the broker used while the consumers handled their backlog, or nothing at all. */
@@ -136,7 +157,9 @@ async function measure(piece: Piece, consumers: Consumers, now: () => Promise<Us
   const after = await now();
   return {
     seconds: after.seconds - before.seconds,
-    cpuSeconds: after.cpuSeconds - before.cpuSeconds,
+    brokerSeconds: after.brokerSeconds - before.brokerSeconds,
+    clientSeconds: after.clientSeconds - before.clientSeconds,
+    machineSeconds: after.machineSeconds - before.machineSeconds,
     requests: after.requests - before.requests,
     redelivered: after.redelivered - before.redelivered,
   };

@@ -3,6 +3,7 @@ import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { project } from '../paths.ts';
+import { processStats } from '../process-stats.ts';
 
 export type ClientName =
   | 'kafkajs'
@@ -72,6 +73,10 @@ class Program {
     return this.#errors;
   }
 
+  get cpuSeconds(): number {
+    return processStats(this.#child.pid!).cpuSeconds;
+  }
+
   say(line: string): void {
     this.#child.stdin!.write(`${line}\n`);
   }
@@ -129,6 +134,10 @@ export class Consumers {
 
   get errors(): string {
     return this.#program.errors;
+  }
+
+  get cpuSeconds(): number {
+    return this.#program.cpuSeconds;
   }
 
   /** Calls of handlers that are in the file of events. */

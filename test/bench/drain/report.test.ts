@@ -11,6 +11,8 @@ function resultOf(piece: Piece, drain?: Partial<Drain>): Result {
     startedAt: '2026-01-01T00:00:00.000Z',
     loadAverage: [0.1, 0.9],
     brokerCpuPerSecond: 0.004,
+    clientCpuPerSecond: 0.25,
+    otherCpuPerSecond: 0,
     requestsPerSecond: 3,
     ...(drain !== undefined && { drain: whole }),
     clientErrors: '',
@@ -59,5 +61,8 @@ test('the tables have a line for each run, in the order of the plan', () => {
     ['log', 'keyed'],
   );
   assert.match(lines[1]!, /NO \|$/);
-  assert.match(idleTable([keyed, idle, log]), /kafkajs \| keyed \| 0\.4 % +\| 3\.0/);
+  assert.match(
+    idleTable([keyed, idle, log]),
+    /kafkajs \| keyed \| 0\.4 % +\| 25\.0 % +\| 0\.0 % +\| 3\.0/,
+  );
 });
