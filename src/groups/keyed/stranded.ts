@@ -5,9 +5,6 @@ import type { LaneRange } from './lane-range.ts';
 import type { KeptKeys, Member } from './member.ts';
 import { none } from './record-store.ts';
 
-/** How long a member that could go on, but for what it keeps, is left without anything. */
-const takeAgainMs = 1000;
-
 /**
  * What a member that rejoined in the background has in hand of its former ranges. A handler may be
  * at it, so it stays with the member; but the client may have dropped it unhandled too. Once the
@@ -53,14 +50,8 @@ export class Stranded {
     }
     const { waiters, board } = this.#dispatcher;
     if (waiters.of(member) === undefined || board.ready.peek() !== none) return never;
-    if (this.#keptOfFormer(member).length > 0) return member.leaseStartMs + takeAgainMs;
-    const [first, last] = this.#keptRecords(member);
-    if (first === undefined || last === undefined) return never;
-    // A single key may be the one that the handler is at.
-    const { key } = board.store;
-    const isOne =
-      first.ref === last.ref || (key[first.ref]! >= 0 && key[first.ref] === key[last.ref]);
-    return member.leaseStartMs + (isOne ? member.sessionMs : takeAgainMs);
+    const isKeeping = this.keeps(member) || this.#keptOfFormer(member).length > 0;
+    return isKeeping ? member.leaseStartMs + member.sessionMs : never;
   }
 
   /** It has waited long enough. */
@@ -69,7 +60,7 @@ export class Stranded {
     const waiter = waiters.of(member)!;
     const to = waiter.ranges[0]!;
     this.#moveKept(member, to);
-    const [, last] = this.#keptRecords(member);
+    const last = this.#lastKept(member);
     if (last === undefined) return;
     const { range } = last;
     const key = board.store.key[last.ref]!;
@@ -79,7 +70,7 @@ export class Stranded {
         .finished(store.partition[store.batchOf[ref]!]!)
         .has(store.offset(ref));
     const numbers: number[] = [];
-    for (let n = range.grants.firstN; n <= last.n; n++) {
+    for (let n = range.grants.firstN; n < range.end; n++) {
       const ref = range.ref(n);
       const isOfKey = ref !== none && key >= 0 && store.key[ref] === key;
       if (!isOfKey && n !== last.n) continue;
@@ -123,25 +114,23 @@ export class Stranded {
     return { range: to, from, to: to.end };
   }
 
-  /** The first and the last record that it keeps, in the order in which they were granted. */
-  #keptRecords(member: Member): (KeptRecord | undefined)[] {
-    let first: KeptRecord | undefined;
+  /** The record that it keeps which was granted last: the handler is hardly at that one. */
+  #lastKept(member: Member): KeptRecord | undefined {
     let last: KeptRecord | undefined;
     for (const range of member.ranges) {
       if (range.isPresent) continue;
       range.grants.forEach(range.start, range.end, (from, count, partition, offset) => {
         const finished = this.#dispatcher.ledger.finished(partition);
-        for (const n of [from, from + count - 1]) {
+        for (let n = from; n < from + count; n++) {
           const ref = range.ref(n);
           // Not loaded yet after a restart, or deleted.
           if (ref === none || finished.has(offset + n - from)) continue;
-          const record = { range, n, ref, ordinal: range.ordinalOf(n) };
-          if (first === undefined || record.ordinal < first.ordinal) first = record;
-          if (last === undefined || record.ordinal >= last.ordinal) last = record;
+          const ordinal = range.ordinalOf(n);
+          if (last === undefined || ordinal >= last.ordinal) last = { range, n, ref, ordinal };
         }
       });
     }
-    return [first, last];
+    return last;
   }
 
   #keptOfFormer(member: Member): KeptKeys[] {

@@ -56,16 +56,16 @@ function rejoined(keys: readonly string[]) {
 
 test('a member that waits beside what it keeps is given its last key again, alone', () => {
   const { dispatcher, serve } = rejoined(['a', 'c', 'b', 'c']);
-  assert.deepEqual(serve(900), [], 'a handler may be at it');
-  assert.deepEqual(serve(1100), [2], 'both records of the key that was granted last');
+  assert.deepEqual(serve(44_000), [], 'a handler may be at it');
+  assert.deepEqual(serve(45_100), [2], 'both records of the key that was granted last');
   assert.equal(dispatcher.board.readyKeys, 0, 'nobody else gets any of it');
 });
 
 test('when it commits that, the rest of what it kept comes back', () => {
   const { dispatcher, serve, fetch } = rejoined(['a', 'b', 'a', 'c']);
-  serve(1100);
+  serve(45_100);
   const { end } = dispatcher.presentRange(0)!;
-  dispatcher.commit('m', 0, end, at(1200));
+  dispatcher.commit('m', 0, end, at(45_200));
   assert.equal(dispatcher.board.readyKeys, 2, 'keys a and b');
-  assert.equal(dispatcher.grant(fetch(), at(1300))[0]?.to, end + 3);
+  assert.equal(dispatcher.grant(fetch(), at(45_300))[0]?.to, end + 3);
 });
