@@ -404,21 +404,11 @@ export class Dispatcher {
     range.trim();
     const ordinal = range.ordinalOf(to - 1);
     if (keys.length > 0) {
-      const untilGrant = this.#keptUntil(member, ordinal);
+      const untilGrant = ordinal + member.traits.commitLag;
       member.kept.push({ keys, untilGrant, rangeId: range.id });
     }
     this.#letGoBefore(member, ordinal);
     this.stranded.onProgress(member, ordinal, now);
-  }
-
-  /**
-   * Which of the member's grants has to be committed before the keys of those up to this one are
-   * free. A client that polls several lanes at once handles them lane by lane: what it was granted
-   * after the commit tells that it came back, and nothing before.
-   */
-  #keptUntil({ traits, grants }: Member, ordinal: number): number {
-    const later = ordinal + traits.commitLag;
-    return traits.proof === Proof.afterLater ? Math.max(later, grants) : later;
   }
 
   /** The member committed what was granted as its `ordinal`th: it came back for more. */
