@@ -200,7 +200,8 @@ def test_lag_is_what_is_unfinished(new_group):
         gate.set()
     group.sentinel.reached(200)
     group.finished()
-    group.sentinel.assert_once(200)
+    # Members join while others are at work, and some clients do not commit what they handle then.
+    assert_complete(group, 200)
 
 
 @pytest.mark.slow

@@ -9,6 +9,8 @@ const aimMsMax = 100;
 /** For clients of which nothing is known but their commits. */
 const firstCommitWindow = 256;
 const commitGrowth = 16;
+/** The first time, since 256 handled records may have taken the whole interval. */
+const firstCommitGrowth = 4;
 /** What a member finishes between two commits has to fit, and a little to go on with. */
 const commitSlack = 1.25;
 const windowMax = 1_000_000;
@@ -33,6 +35,7 @@ export class Window {
   #rate: number | undefined;
   #most = firstWindow;
   #commitWindow = firstCommitWindow;
+  #hasGrown = false;
 
   constructor(traits: ClientTraits, fixed: number | undefined) {
     this.#fixed = fixed;
@@ -63,7 +66,9 @@ export class Window {
     if (wasFull && left === 0) {
       // As much as there is for it: what is granted beyond that queues up while others idle.
       const aim = Math.max(this.#commitWindow, shareOf(demand)) * 2;
-      this.#commitWindow = Math.min(this.#commitWindow * commitGrowth, aim, windowMax);
+      const growth = this.#hasGrown ? commitGrowth : firstCommitGrowth;
+      this.#hasGrown = true;
+      this.#commitWindow = Math.min(this.#commitWindow * growth, aim, windowMax);
     } else if (finished > 0) {
       this.#commitWindow = Math.max(firstCommitWindow, Math.ceil(finished * commitSlack));
     }
