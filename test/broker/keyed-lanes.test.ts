@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import test, { type TestContext } from 'node:test';
+import test from 'node:test';
 import { ErrorCode } from '../../src/protocol/error-codes.ts';
 import { fetchRequest, fetchResponse } from '../../src/protocol/schema/01-fetch.ts';
 import {
@@ -12,38 +12,14 @@ import {
   type KeyedOptions,
   numbersPerSlot,
   offsetsOf,
+  type Started,
   send,
   shareLanes,
+  started,
   texts,
 } from './keyed-member.ts';
 import { fetchFrom } from './records.ts';
-import { startTestNode, type TestClient, type TestNode, until } from './support.ts';
-
-const keyed = {
-  'retention.ms': '-1',
-  'delivery.mode': 'keyed',
-  'delivery.window': '1000',
-  'retry.backoff.ms': '0',
-};
-
-interface Started {
-  readonly node: TestNode;
-  readonly producer: TestClient;
-  readonly member: KeyedMember;
-}
-
-async function started(
-  t: TestContext,
-  configs: Readonly<Record<string, string>> = {},
-  partitionCount = 1,
-): Promise<Started> {
-  const node = await startTestNode(t);
-  await node.createTopic('orders', partitionCount, { ...keyed, ...configs });
-  const producer = await node.connect('producer');
-  const member = await join(node);
-  await member.own(...Array.from({ length: partitionCount }, (_, lane) => lane));
-  return { node, producer, member };
-}
+import { type TestNode, until } from './support.ts';
 
 function join(node: TestNode, options: Partial<KeyedOptions> = {}): Promise<KeyedMember> {
   return KeyedMember.connect(node, { groupId: 'g', topics: ['orders'], ...options });

@@ -1,5 +1,6 @@
 /** What the tests of keyed delivery share: members of a group that speak the raw protocol. */
 import assert from 'node:assert/strict';
+import type { TestContext } from 'node:test';
 import { codecs } from '../../src/core/codecs.ts';
 import { encodeAssignment } from '../../src/groups/consumer-protocol.ts';
 import { ErrorCode } from '../../src/protocol/error-codes.ts';
@@ -16,9 +17,17 @@ import {
 } from '../../src/protocol/schema/18-api-versions.ts';
 import { Member, type MemberOptions } from './group-client.ts';
 import { type FetchOptions, fetchFrom, produceTo } from './records.ts';
-import type { TestClient, TestNode } from './support.ts';
+import { startTestNode, type TestClient, type TestNode } from './support.ts';
 
 export const numbersPerSlot = 2 ** 44;
+
+/** Configs of a topic in keyed delivery that does not hold back what a test waits for. */
+export const keyedConfigs = {
+  'retention.ms': '-1',
+  'delivery.mode': 'keyed',
+  'delivery.window': '1000',
+  'retry.backoff.ms': '0',
+};
 
 export interface KeyedOptions extends MemberOptions {
   /** What its ApiVersions says it is: that decides what commits and fetches prove. */
@@ -236,4 +245,24 @@ export async function shareLanes(
   await syncing;
   await first.locate(...lanes[0]);
   await second.locate(...lanes[1]);
+}
+
+/** A node with the topic `orders`, and the one member of group `g`, which owns all its lanes. */
+export interface Started {
+  readonly node: TestNode;
+  readonly producer: TestClient;
+  readonly member: KeyedMember;
+}
+
+export async function started(
+  t: TestContext,
+  configs: Readonly<Record<string, string>> = {},
+  partitionCount = 1,
+): Promise<Started> {
+  const node = await startTestNode(t);
+  await node.createTopic('orders', partitionCount, { ...keyedConfigs, ...configs });
+  const producer = await node.connect('producer');
+  const member = await KeyedMember.connect(node, { groupId: 'g', topics: ['orders'] });
+  await member.own(...Array.from({ length: partitionCount }, (_, lane) => lane));
+  return { node, producer, member };
 }

@@ -28,39 +28,15 @@ import { ZERO_UUID } from '../../src/protocol/uuid.ts';
 import {
   KeyedMember,
   type KeyedRecord,
+  keyedConfigs,
   offsetsOf,
   send,
   sentMs,
   shareLanes,
+  started,
   texts,
 } from './keyed-member.ts';
-import { startTestNode, type TestClient, type TestNode, until } from './support.ts';
-
-const keyed = {
-  'retention.ms': '-1',
-  'delivery.mode': 'keyed',
-  'delivery.window': '1000',
-  'retry.backoff.ms': '0',
-};
-
-interface Started {
-  readonly node: TestNode;
-  readonly producer: TestClient;
-  readonly member: KeyedMember;
-}
-
-async function started(
-  t: TestContext,
-  configs: Readonly<Record<string, string>> = {},
-  partitionCount = 1,
-): Promise<Started> {
-  const node = await startTestNode(t);
-  await node.createTopic('orders', partitionCount, { ...keyed, ...configs });
-  const producer = await node.connect('producer');
-  const member = await KeyedMember.connect(node, { groupId: 'g', topics: ['orders'] });
-  await member.own(...Array.from({ length: partitionCount }, (_, lane) => lane));
-  return { node, producer, member };
-}
+import { type TestClient, until } from './support.ts';
 
 /** Two members with a lane each. */
 async function startedByTwo(t: TestContext, configs: Readonly<Record<string, string>> = {}) {
@@ -261,7 +237,7 @@ test('a topic that is deleted and made anew begins anew', async (t) => {
   assert.equal(answer.responses[0]!.errorCode, ErrorCode.NONE);
   assert.deepEqual((await waiting).records, [], 'whoever waited is answered');
   assert.deepEqual([...node.broker.keyed.of('g')], []);
-  await node.createTopic('orders', 1, keyed);
+  await node.createTopic('orders', 1, keyedConfigs);
   await send(producer, 'orders', ['c=1']);
   assert.deepEqual((await member.fetch(0)).records, [], 'nobody has a lane of it yet');
   await member.join();

@@ -120,15 +120,11 @@ const bySoftwareName: readonly (readonly [prefix: string, traits: ClientTraits])
   ['kafkajs', kafkajs],
 ];
 
-/**
- * By its name in ApiVersions, else by its habits. `java` with the consumer protocol of KIP-848
- * rejoins in the background; so `joinsByHeartbeat` takes that back.
- */
-export function traitsOf(hints: ClientHints, joinsByHeartbeat = false): ClientTraits {
+/** By its name in ApiVersions, else by its habits. */
+export function traitsOf(hints: ClientHints): ClientTraits {
   const softwareName = hints.softwareName.toLowerCase();
   for (const [prefix, traits] of bySoftwareName) {
-    if (!softwareName.startsWith(prefix)) continue;
-    return joinsByHeartbeat ? { ...traits, rejoinsBetweenHandlers: false } : traits;
+    if (softwareName.startsWith(prefix)) return traits;
   }
   const { clientId, protocolNames } = hints;
   // kafkajs asks for ApiVersions 2 at most, in which clients have no name; so do the ones below.

@@ -33,7 +33,7 @@ export interface DispatcherSettings extends FailureSettings {
 }
 
 /** Why records come back from a member. */
-export type ReturnCause = 'left' | 'died' | 'lease' | 'rejected' | 'given up' | 'unsent';
+export type ReturnCause = 'left' | 'died' | 'lease' | 'rejected' | 'given up';
 
 /**
  * Decides which record goes to which member of a group, for one topic. Pure: it is told what

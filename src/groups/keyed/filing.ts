@@ -28,8 +28,7 @@ export class Filing {
       : (offset: number) => this.#earlierGrant(partition, offset);
     const id = this.#dispatcher.board.file(batch, finished, ask);
     this.#skipGaps(batch);
-    if (id !== none && this.#dispatcher.ledger.trials.size > 0)
-      this.#dispatcher.failures.onFiled(id, now);
+    this.#onFiled(id, now);
   }
 
   /** A batch is read once more, for records that were left in the log. */
@@ -38,8 +37,13 @@ export class Filing {
       batch,
       this.#dispatcher.ledger.finished(batch.partition),
     );
-    if (id !== none && this.#dispatcher.ledger.trials.size > 0)
-      this.#dispatcher.failures.onFiled(id, now);
+    this.#onFiled(id, now);
+  }
+
+  /** `id` is `none` if nothing of the batch was left to deliver. */
+  #onFiled(id: number, now: Now): void {
+    const { ledger, failures } = this.#dispatcher;
+    if (id !== none && ledger.trials.size > 0) failures.onFiled(id, now);
   }
 
   #earlierGrant(partition: number, offset: number): EarlierGrant | undefined {
