@@ -427,3 +427,40 @@ test('after a restart a fetch of what was granted before waits until it is loade
   assert.equal(found[0]!.offset, first);
   assert.equal(String(found[0]!.value), '400');
 });
+
+test('delivery.start=latest: a new group begins behind what is there, one that committed goes on', async (t) => {
+  const { node, producer, member } = await started(t, { 'delivery.start': 'latest' });
+  await send(producer, 'orders', ['a=1', 'b=1']);
+  assert.deepEqual(texts((await member.await()).records), ['a=1', 'b=1'], 'it was there before');
+  const other = await join(node, { groupId: 'g2' });
+  await other.own(0);
+  await send(producer, 'orders', ['a=2']);
+  assert.deepEqual(texts((await other.await()).records), ['a=2']);
+  await member.commitAll();
+  await member.leave();
+  await send(producer, 'orders', ['b=2']);
+  const again = await join(node);
+  await again.own(0);
+  assert.deepEqual(texts((await again.await()).records), ['a=2', 'b=2']);
+});
+
+for (const [lag, free] of [
+  ['0', ['a=2', 'b=2', 'c=2']],
+  ['2', ['a=2']],
+] as const) {
+  test(`delivery.commit.lag=${lag}: all but so many committed records free their keys`, async (t) => {
+    const { node, producer } = await started(t, { 'delivery.commit.lag': lag }, 2);
+    const librdkafka = { software: 'librdkafka' };
+    const first = await join(node, { ...librdkafka, groupId: 'g2' });
+    await first.own(0, 1);
+    const second = await join(node, { ...librdkafka, groupId: 'g2' });
+    await shareLanes(first, second, [[0], [1]]);
+    await send(producer, 'orders', ['a=1', 'b=1', 'c=1']);
+    assert.deepEqual(texts((await first.await(0)).records), ['a=1', 'b=1', 'c=1']);
+    await send(producer, 'orders', ['a=2', 'b=2', 'c=2', 'd=1']);
+    assert.deepEqual(texts((await second.await(1)).records), ['d=1']);
+    await first.commitAll(0);
+    assert.deepEqual(texts((await second.await(1)).records), free);
+    assert.deepEqual((await second.fetch(1)).records, []);
+  });
+}
