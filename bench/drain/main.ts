@@ -2,12 +2,12 @@
  * How fast a backlog is drained in keyed delivery, beside log delivery and the ideal, and what an
  * idle group costs: `npm run bench:drain`. See README.md of this folder.
  */
-import { cpus, platform, totalmem } from 'node:os';
 import { Command } from 'commander';
 import { useKeylaneScript } from '../broker-process.ts';
 import { arms } from '../hol/arms.ts';
 import { aboutClients, type ClientName, clientNames } from '../hol/programs.ts';
 import { namesOf, positive } from '../options.ts';
+import { listPieces, type PieceRunner, printResults, runPieces } from '../piece-runner.ts';
 import { StoredResults } from '../stored-results.ts';
 import { type DrainArm, drainArms, idOf, loadName, loads, type Piece, plan } from './plan.ts';
 import { drainTable, idleTable } from './report.ts';
@@ -46,10 +46,14 @@ const stored = new StoredResults<Result>(options.results);
 if (options.keylane !== undefined) useKeylaneScript(options.keylane);
 
 const pieces = piecesOf(options);
-if (options.list === true) list(pieces);
+const runner: PieceRunner<Piece, Result> = {
+  ...{ stored, idOf, expectedMs, summary },
+  run: (piece) => runPiece(piece, options.port),
+};
+if (options.list === true) listPieces(runner, pieces);
 else {
-  if (options.table !== true) await runAll(pieces);
-  print(stored.all());
+  if (options.table !== true) await runPieces(runner, pieces, options.minutes);
+  printResults(stored.all(), options.json === true, [drainTable, idleTable]);
 }
 
 function piecesOf({ client, load, arm, resume }: Options): Piece[] {
@@ -62,57 +66,14 @@ function piecesOf({ client, load, arm, resume }: Options): Piece[] {
   );
 }
 
-async function runAll(wanted: readonly Piece[]): Promise<void> {
-  const endMs = performance.now() + options.minutes * 60_000;
-  for (const [index, one] of wanted.entries()) {
-    if (performance.now() + expectedMs(one) > endMs) {
-      say(`${wanted.length - index} more would take too long; --resume goes on`);
-      return;
-    }
-    say(`${idOf(one)} (${index + 1} of ${wanted.length})`);
-    try {
-      const result = await runPiece(one, options.port);
-      stored.store(idOf(one), result);
-      say(summary(result));
-    } catch (error) {
-      // The others are worth their minutes all the same.
-      console.error(`${idOf(one)} failed:`, error);
-      process.exitCode = 1;
-    }
-  }
-}
-
 function summary({ drain, brokerCpuPerSecond, requestsPerSecond }: Result): string {
   const use = `CPU ${(100 * brokerCpuPerSecond).toFixed(1)} %, ${requestsPerSecond.toFixed(1)} requests/s`;
   if (drain === undefined) return `  ${use}`;
   return `  ${drain.rate.toFixed(0)}/s; each second ${drain.perSecond.join(' ')}; ${use}`;
 }
 
-function list(wanted: readonly Piece[]): void {
-  let minutes = 0;
-  for (const one of wanted) {
-    const ms = expectedMs(one);
-    minutes += ms / 60_000;
-    console.log(`${idOf(one).padEnd(40)} ${(ms / 1000).toFixed(0).padStart(4)} s`);
-  }
-  console.log(`${wanted.length} runs, ${minutes.toFixed(0)} minutes at most`);
-}
-
-function print(results: readonly Result[]): void {
-  const machine =
-    `${cpus()[0]?.model ?? 'unknown'} × ${cpus().length}, ` +
-    `${Math.round(totalmem() / 1e9)} GB, ${platform()}, Node ${process.versions.node}`;
-  if (options.json === true) console.log(JSON.stringify({ machine, results }, undefined, 2));
-  else console.log(`${machine}\n\n${drainTable(results)}\n\n${idleTable(results)}`);
-}
-
 function helpText(): string {
   const about = clientNames.map((name) => `  ${name}: ${aboutClients[name]}`);
   const brokers = drainArms.map((name) => `  ${name}: ${arms[name].about}`);
   return ['\nClients:', ...about, 'Arms:', ...brokers].join('\n');
-}
-
-/** Progress goes to standard error: standard output is the result. */
-function say(text: string): void {
-  process.stderr.write(`${new Date().toISOString().slice(11, 19)} ${text}\n`);
 }

@@ -2,10 +2,10 @@
  * Head-of-line blocking: Apache Kafka, Keylane in log delivery and Keylane in keyed delivery with
  * the same clients, beside the ideal: `npm run bench:hol`. See README.md of this folder.
  */
-import { cpus, platform, totalmem } from 'node:os';
 import { Command } from 'commander';
 import { useKeylaneScript } from '../broker-process.ts';
 import { namesOf, positive } from '../options.ts';
+import { listPieces, type PieceRunner, printResults, runPieces } from '../piece-runner.ts';
 import { StoredResults } from '../stored-results.ts';
 import { type ArmName, armNames, arms } from './arms.ts';
 import { idOf, type Piece, plan, planScales } from './plan.ts';
@@ -53,10 +53,14 @@ const stored = new StoredResults<Result>('hol');
 if (options.keylane !== undefined) useKeylaneScript(options.keylane);
 
 const pieces = piecesOf(options).filter((one) => options.resume !== true || !stored.has(idOf(one)));
-if (options.list === true) list(pieces);
+const runner: PieceRunner<Piece, Result> = {
+  ...{ stored, idOf, expectedMs, summary },
+  run: (piece) => runPiece(piece, options.port, options.events),
+};
+if (options.list === true) listPieces(runner, pieces);
 else {
-  if (options.table !== true) await runAll(pieces);
-  print(stored.all());
+  if (options.table !== true) await runPieces(runner, pieces, options.minutes);
+  printResults(stored.all(), options.json === true, [holTable]);
 }
 
 /** Those of the plan that were asked for, or, if workload, arm and client are named, just these. */
@@ -84,26 +88,6 @@ function piecesOf({ workload, arm, client, seed, scale, quick }: Options): Piece
   );
 }
 
-async function runAll(wanted: readonly Piece[]): Promise<void> {
-  const endMs = performance.now() + options.minutes * 60_000;
-  for (const [index, one] of wanted.entries()) {
-    if (performance.now() + expectedMs(one) > endMs) {
-      say(`${wanted.length - index} more would take too long; --resume goes on`);
-      return;
-    }
-    say(`${idOf(one)} (${index + 1} of ${wanted.length})`);
-    try {
-      const result = await runPiece(one, options.port, options.events);
-      stored.store(idOf(one), result);
-      say(summary(result));
-    } catch (error) {
-      // The others are worth their minutes all the same.
-      console.error(`${idOf(one)} failed:`, error);
-      process.exitCode = 1;
-    }
-  }
-}
-
 function summary({ figures, isFinished, producerLate }: Result): string {
   const { bystanderWaitMs, idealBystanderWaitMs, endMs, lost, duplicates } = figures;
   const texts = [
@@ -117,24 +101,6 @@ function summary({ figures, isFinished, producerLate }: Result): string {
   return `  ${texts.join('; ')}`;
 }
 
-function list(wanted: readonly Piece[]): void {
-  let minutes = 0;
-  for (const one of wanted) {
-    const ms = expectedMs(one);
-    minutes += ms / 60_000;
-    console.log(`${idOf(one).padEnd(40)} ${(ms / 1000).toFixed(0).padStart(4)} s`);
-  }
-  console.log(`${wanted.length} runs, ${minutes.toFixed(0)} minutes`);
-}
-
-function print(results: readonly Result[]): void {
-  const machine =
-    `${cpus()[0]?.model ?? 'unknown'} × ${cpus().length}, ` +
-    `${Math.round(totalmem() / 1e9)} GB, ${platform()}, Node ${process.versions.node}`;
-  if (options.json === true) console.log(JSON.stringify({ machine, results }, undefined, 2));
-  else console.log(`${machine}\n\n${holTable(results)}`);
-}
-
 function helpText(): string {
   const workloads = workloadNames.map(
     (name) => `  ${name}: ${recipes[name].about} (the scale shortens ${recipes[name].scales})`,
@@ -142,9 +108,4 @@ function helpText(): string {
   const brokers = armNames.map((name) => `  ${name}: ${arms[name].about}`);
   const clients = clientNames.map((name) => `  ${name}: ${aboutClients[name]}`);
   return ['\nWorkloads:', ...workloads, 'Arms:', ...brokers, 'Clients:', ...clients].join('\n');
-}
-
-/** Progress goes to standard error: standard output is the result. */
-function say(text: string): void {
-  process.stderr.write(`${new Date().toISOString().slice(11, 19)} ${text}\n`);
 }
