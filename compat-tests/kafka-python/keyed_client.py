@@ -1,13 +1,12 @@
 """kafka-python in the checks of keyed delivery (python-common/keyed_group.py)."""
 
-import threading
-
 from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
 from kafka.errors import CommitFailedError, RebalanceInProgressError
 from kafka.structs import OffsetAndMetadata
 
 from clients import POLL_MS, create_topic, deliver, producer
 from keyed_place import SESSION_SECONDS, Delivery
+from keyed_worker import work
 
 # What was polled is committed by the next poll, and fetched is ahead of a poll by one answer at most.
 TRAITS = {
@@ -59,24 +58,7 @@ def join(place):
         heartbeat_interval_ms=300,
         fetch_max_wait_ms=100,
     )
-    leaving = threading.Event()
-
-    def run():
-        try:
-            while not leaving.is_set():
-                handle_some(client, place, leaving)
-            client.close()
-        except Exception as error:  # the check looks at it
-            place.fail(error)
-
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
-
-    def leave():
-        leaving.set()
-        thread.join(30)
-
-    return leave
+    return work(client, place, handle_some)
 
 
 def handle_some(client, place, leaving):

@@ -1,12 +1,11 @@
 """confluent-kafka in the checks of keyed delivery (python-common/keyed_group.py)."""
 
-import threading
-
 from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException, TopicPartition
 from confluent_kafka.admin import OffsetSpec
 
 from clients import admin_client, consumer, create_topic, deliver, producer
 from keyed_place import SESSION_SECONDS, Delivery
+from keyed_worker import work
 
 TRAITS = {"commits_in_work": True, "fetches_behind": True, "in_hand_max": 256}
 
@@ -42,24 +41,7 @@ def join(place):
     }
     client = consumer(place.bootstrap, place.group, **settings)
     client.subscribe([place.topic])
-    leaving = threading.Event()
-
-    def run():
-        try:
-            while not leaving.is_set():
-                handle_some(client, place, leaving)
-            client.close()
-        except Exception as error:  # the check looks at it
-            place.fail(error)
-
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
-
-    def leave():
-        leaving.set()
-        thread.join(30)
-
-    return leave
+    return work(client, place, handle_some)
 
 
 def handle_some(client, place, leaving):
