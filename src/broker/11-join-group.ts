@@ -1,10 +1,15 @@
+import type { JoinGroupResponse } from '../groups/classic/messages.ts';
 import { joinError } from '../groups/classic/responses.ts';
 import { consumerProtocolType } from '../groups/consumer-protocol.ts';
 import { ErrorCode } from '../protocol/error-codes.ts';
 import { joinGroupRequest, joinGroupResponse } from '../protocol/schema/11-join-group.ts';
+import { lazyMap } from '../protocol/slices.ts';
 import { clientHost } from './client-host.ts';
 import { defineHandler } from './handler.ts';
 import { lacksSlot } from './keyed/open-ledger.ts';
+
+/** As many members are told to a leader in one turn of the event loop. */
+const membersPerTurn = 256;
 
 /**
  * The answer may take until the round is over. That the connection closes meanwhile means nothing:
@@ -14,10 +19,14 @@ export const joinGroup = defineHandler({
   request: joinGroupRequest,
   response: joinGroupResponse,
   versions: [0, 9],
-  handle(request, context, answer) {
+  handle(request, context, answer, answerInSlices) {
     const { broker, client, clientId, apiVersion } = context;
     const join = { ...request, apiVersion, clientId, clientHost: clientHost(client) };
-    const respond = broker.groups.paced(answer);
+    const respond = broker.groups.paced((response: JoinGroupResponse) => {
+      const { members } = response;
+      if (members.length <= membersPerTurn) answer(response);
+      else answerInSlices({ ...response, members: lazyMap(members, (member) => member) });
+    });
     // It may close before the answer, and then nobody is heard on it any more.
     broker.groups.connections.open(context);
     const metadata = request.protocols[0]?.metadata;

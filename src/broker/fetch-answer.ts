@@ -4,7 +4,7 @@ import { type CurrentLeader, FetchResponseWriter } from './fetch-response.ts';
 import type { FetchSession } from './fetch-session.ts';
 import type { FoundPartitions } from './found-partitions.ts';
 import type { RequestContext } from './handler.ts';
-import { batchesFrom, MessageSets } from './message-sets.ts';
+import { batchesFrom, MessageSets, type PartitionMessages } from './message-sets.ts';
 
 export interface FetchAnswerOptions {
   readonly correlationId: number;
@@ -28,6 +28,8 @@ export class FetchAnswer {
   readonly #options: FetchAnswerOptions;
   readonly #writer: FetchResponseWriter;
   readonly #sets: MessageSets | undefined;
+  /** Of the found that have records, where they are no batches but `#sets`. */
+  readonly #messages = new Map<number, PartitionMessages>();
   readonly #perTopic: Int32Array;
   #told = 0;
   /** What of the found belongs in the answer. */
@@ -35,6 +37,7 @@ export class FetchAnswer {
   #newsCount = 0;
   /** The same, topic by topic. */
   #order: Int32Array | undefined;
+  #converted = 0;
   #written = 0;
   #topic = -1;
 
@@ -57,12 +60,15 @@ export class FetchAnswer {
       apiVersion < batchesFrom ? new MessageSets(broker, apiVersion, bytesMax) : undefined;
   }
 
-  /** Goes on for a turn; answers the whole when it is done. */
-  run(): Buffer[] | undefined {
+  /**
+   * Goes on for a turn, and answers the whole when it is done; or what to wait for before it can
+   * go on.
+   */
+  run(): Buffer[] | Promise<void> | undefined {
     this.#tellSome();
     if (this.#told < this.#found.count) return undefined;
     this.#order ??= this.#begin();
-    return this.#writeSome(this.#order);
+    return this.#convertSome(this.#order) ?? this.#writeSome(this.#order);
   }
 
   /** Finds out which of the found belong in the answer, and counts them by topic. */
@@ -83,6 +89,28 @@ export class FetchAnswer {
     for (const count of this.#perTopic) if (count > 0) topics++;
     this.#writer.begin(ErrorCode.NONE, this.#options.session?.id ?? 0, topics);
     return this.#byTopic(this.#news.subarray(0, this.#newsCount));
+  }
+
+  /** Makes the messages for clients that know no batches: of one partition after the other. */
+  #convertSome(order: Int32Array): Promise<void> | undefined {
+    const sets = this.#sets;
+    if (sets === undefined) return undefined;
+    const { partitions } = this.#options;
+    for (; this.#converted < order.length; this.#converted++) {
+      const at = order[this.#converted]!;
+      if (!this.#found.hasRecords(at) || this.#messages.has(at)) continue;
+      const row = this.#found.row(at);
+      const asked = {
+        fetchOffset: partitions.fetchOffset(row),
+        bytesMax: partitions.bytesMax(row),
+      };
+      const made = sets.of(asked, this.#found.of(at, this.#pieces)!);
+      if (made instanceof Promise) {
+        return made.then((messages) => void this.#messages.set(at, messages));
+      }
+      this.#messages.set(at, made);
+    }
+    return undefined;
   }
 
   #writeSome(order: Int32Array): Buffer[] | undefined {
@@ -155,13 +183,9 @@ export class FetchAnswer {
     const { partitions } = this.#options;
     const found = this.#found;
     const row = found.row(at);
-    let errorCode = found.errorCode(at);
-    let records: Buffer | readonly Buffer[] = found.of(at, this.#pieces) ?? noBatches;
-    if (this.#sets !== undefined && found.hasRecords(at)) {
-      const fetchOffset = partitions.fetchOffset(row);
-      const asked = { fetchOffset, bytesMax: partitions.bytesMax(row) };
-      ({ errorCode, records } = this.#sets.of(asked, found.of(at, this.#pieces)!));
-    }
+    const messages = this.#messages.get(at);
+    const errorCode = messages?.errorCode ?? found.errorCode(at);
+    const records = messages?.records ?? found.of(at, this.#pieces) ?? noBatches;
     const highWatermark = found.highWatermark(at);
     const logStart = found.logStart(at);
     const leader = errorCode === ErrorCode.FENCED_LEADER_EPOCH ? this.#leader() : undefined;

@@ -4,13 +4,12 @@ import { type ClassicPorts, classicDefaults, type GroupEvent } from '../groups/c
 import { ClassicCoordinator } from '../groups/classic/coordinator.ts';
 import type { ClassicGroup } from '../groups/classic/group.ts';
 import type { Now } from '../groups/deadlines.ts';
-import { decodeGroupImage, encodeGroupImage, type GroupImage } from '../groups/group-image.ts';
-import { encodeGroupDeleted, encodeGroupStored } from '../state/commands.ts';
-import { EntryType } from '../state/entry-types.ts';
+import { decodeGroupImage, type GroupImage } from '../groups/group-image.ts';
 import type { Broker } from './broker.ts';
 import type { RequestContext } from './handler.ts';
 import { MemberConnections } from './member-connections.ts';
 import { PacedAnswers } from './paced-answers.ts';
+import { StoredGroups } from './stored-groups.ts';
 
 /** Timers are looked at no more often than this. */
 const timerMsMin = 1;
@@ -27,6 +26,7 @@ export class Groups {
   readonly #broker: Broker;
   readonly #coordinator: ClassicCoordinator;
   readonly #answers: PacedAnswers;
+  readonly #stored: StoredGroups;
   readonly connections = new MemberConnections();
   #cancelTimer: (() => void) | undefined;
   #timerMs = Number.POSITIVE_INFINITY;
@@ -35,6 +35,7 @@ export class Groups {
   constructor(broker: Broker, follower: GroupFollower = {}) {
     this.#broker = broker;
     this.#answers = new PacedAnswers(broker.clock);
+    this.#stored = new StoredGroups(broker.clock, broker.replica);
     this.#coordinator = new ClassicCoordinator(optionsFrom(broker.staticSettings), {
       uuid: () => uuid(broker.random.bytes(16)),
       persist: (groupId, image, done) => this.#persist(groupId, image, done),
@@ -111,15 +112,8 @@ export class Groups {
     image: GroupImage | null,
     done: (isDurable: boolean, now: Now) => void,
   ): void {
-    const command =
-      image === null
-        ? { type: EntryType.groupDeleted, meta: encodeGroupDeleted(groupId) }
-        : {
-            type: EntryType.groupStored,
-            meta: encodeGroupStored({ groupId, image: encodeGroupImage(image) }),
-          };
-    this.#broker.replica.propose(command, (outcome) => {
-      done(outcome === 'applied', this.now());
+    this.#stored.store(groupId, image, (isDurable) => {
+      done(isDurable, this.now());
       this.#setTimer();
     });
   }

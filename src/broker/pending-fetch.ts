@@ -167,13 +167,13 @@ export class PendingFetch {
       bytesMax: this.#bytesMax,
     });
     for (;;) {
-      const whole = answer.run();
-      if (whole !== undefined) {
+      const next = answer.run();
+      if (Array.isArray(next)) {
         this.#end();
-        this.#context.reply.send(whole, release);
+        this.#context.reply.send(next, release);
         return;
       }
-      await new Promise<void>((resolve) => this.#context.broker.clock.soon(resolve));
+      await (next ?? new Promise<void>((resolve) => this.#context.broker.clock.soon(resolve)));
     }
   }
 

@@ -8,6 +8,9 @@ export class BytesError extends Error {
   override name = 'BytesError';
 }
 
+/** Its length fits one byte as a varint. */
+const shortTextMax = 0x7f;
+
 export class ByteWriter {
   #buffer: Buffer;
   #length = 0;
@@ -61,11 +64,30 @@ export class ByteWriter {
   }
 
   string(value: string): this {
+    const { length } = value;
+    if (length <= shortTextMax && this.#shortAscii(value, length)) return this;
     const bytes = Buffer.byteLength(value);
     this.uvarint(bytes);
     const at = this.#reserve(bytes);
     this.#buffer.write(value, at, 'utf8');
     return this;
+  }
+
+  /** Nearly all texts are so, and need no calls out of JS. */
+  #shortAscii(value: string, length: number): boolean {
+    const start = this.#length;
+    const at = this.#reserve(1 + length) + 1;
+    const buffer = this.#buffer;
+    buffer[start] = length;
+    for (let i = 0; i < length; i++) {
+      const code = value.charCodeAt(i);
+      if (code >= 0x80) {
+        this.#length = start;
+        return false;
+      }
+      buffer[at + i] = code;
+    }
+    return true;
   }
 
   nullableString(value: string | null): this {

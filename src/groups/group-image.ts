@@ -57,11 +57,23 @@ export interface GroupImage {
 const version = 2;
 const generationsSince = 2;
 
+/** About this much is written in one slice: some 1,000 members, in a millisecond or two. */
+const sliceBytes = 256 * 1024;
+
 /** The least that a member and a protocol take, so that a wrong count cannot size anything. */
 const memberBytesMin = 8;
 const protocolBytesMin = 2;
 
 export function encodeGroupImage(image: GroupImage): Buffer {
+  const slices = encodeGroupImageInSlices(image);
+  for (;;) {
+    const { done, value } = slices.next();
+    if (done === true) return value;
+  }
+}
+
+/** Yields where a turn of the event loop may end. */
+export function* encodeGroupImageInSlices(image: GroupImage): Generator<undefined, Buffer> {
   const writer = new ByteWriter();
   writer.u8(version);
   writer.nullableString(image.protocolType);
@@ -70,7 +82,13 @@ export function encodeGroupImage(image: GroupImage): Buffer {
   writer.nullableString(image.leaderId);
   writer.f64(image.stateTimestampMs);
   writer.uvarint(image.members.length);
-  for (const member of image.members) writeMember(writer, member, image.generationId);
+  let sliceEnd = sliceBytes;
+  for (const member of image.members) {
+    writeMember(writer, member, image.generationId);
+    if (writer.length < sliceEnd) continue;
+    sliceEnd = writer.length + sliceBytes;
+    yield undefined;
+  }
   return writer.finish();
 }
 

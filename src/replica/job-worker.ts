@@ -9,7 +9,9 @@ import { ErrorCode } from '../protocol/error-codes.ts';
 import { type BatchToOpen, type OpenedBatch, openBatch, unlimitedAllowance } from './open-batch.ts';
 import {
   answerQuestion,
+  type BatchConversion,
   type BatchQuestion,
+  convertBatches,
   type QuestionAnswer,
   unpack,
 } from './stored-batches.ts';
@@ -53,9 +55,21 @@ export interface UnpackReport {
   readonly records: Uint8Array | null;
 }
 
-export type JobCommand = OpenCommand | AskCommand | UnpackCommand;
+/** Wants batches as messages of an old format. */
+export interface ConvertCommand {
+  readonly kind: 'convert';
+  readonly batches: readonly Uint8Array[];
+  readonly conversion: BatchConversion;
+}
+
+export interface ConvertReport {
+  readonly kind: 'converted';
+  readonly result: { readonly records: Uint8Array; readonly openedBytes: number } | 'damaged';
+}
+
+export type JobCommand = OpenCommand | AskCommand | UnpackCommand | ConvertCommand;
 /** An error is a bug: of what may be wrong with the bytes the reports tell. */
-export type JobReport = OpenReport | AskReport | UnpackReport | Error;
+export type JobReport = OpenReport | AskReport | UnpackReport | ConvertReport | Error;
 
 const port = parentPort;
 assert(port !== null, 'this module is the main one of a worker thread');
@@ -84,6 +98,14 @@ function run(command: JobCommand, transfer: TransferListItem[]): JobReport {
     case 'unpack': {
       const records = unpack(asBuffer(command.batch), codecs);
       return { kind: 'unpacked', records: records && movable(records, transfer) };
+    }
+    case 'convert': {
+      const batches = command.batches.map(asBuffer);
+      const result = convertBatches(batches, command.conversion, codecs);
+      if (result === 'damaged') return { kind: 'converted', result };
+      const { records, openedBytes } = result;
+      const converted = { records: movable(records, transfer), openedBytes };
+      return { kind: 'converted', result: converted };
     }
   }
 }

@@ -1,19 +1,25 @@
 /**
- * What is in stored batches: for ListOffsets, which asks, and for keyed delivery, which looks at
- * all of it. A small batch is opened here and now, a large one by the thread for such jobs.
+ * What is in stored batches: for ListOffsets, which asks; for keyed delivery, which looks at all of
+ * it; for Fetch of old versions, which wants it in another format. A small batch is opened here and
+ * now, a large one by the thread for such jobs.
  */
 import { assert } from '../core/assert.ts';
 import { type Codecs, DecompressionError } from '../core/compression.ts';
 import { isPacked } from '../protocol/records/batch-header.ts';
 import { openRecords } from '../protocol/records/cursor.ts';
 import {
+  type DownConversion,
+  type DownConverted,
+  downConvert,
+} from '../protocol/records/down-convert.ts';
+import {
   findByTimestamp,
   findMaxTimestamp,
   RecordsDamagedError,
   type TimestampAndOffset,
 } from '../protocol/records/iterate.ts';
-import type { Job, JobThread } from './job-thread.ts';
-import type { JobReport } from './job-worker.ts';
+import type { JobThread } from './job-thread.ts';
+import type { JobCommand, JobReport } from './job-worker.ts';
 
 export interface BatchQuestion {
   /** The first record that is not earlier; or the first of those that are latest. */
@@ -22,6 +28,13 @@ export interface BatchQuestion {
   readonly offsetMin: number;
   /** What a compressed batch may become. */
   readonly openedBytesMax: number;
+}
+
+export interface BatchConversion {
+  readonly asked: DownConversion;
+  /** What one compressed batch may become, and what all of them may. */
+  readonly openedBytesMax: number;
+  readonly openedBytesLeft: number;
 }
 
 /** `too large`: the batch grows beyond what is allowed. */
@@ -47,9 +60,13 @@ export class StoredBatches {
   /** The records of a compressed batch; it must stay as it is until the answer. */
   unpack(batch: Buffer): Promise<Buffer | null | 'stopped'> {
     if (!StoredBatches.isLarge(batch)) return Promise.resolve(unpack(batch, this.#codecs));
-    return new Promise((resolve, reject) => {
-      this.#thread.run(new UnpackJob(batch, resolve, reject));
-    });
+    return this.#ask(
+      (transfer) => ({ kind: 'unpack', batch: movableCopy(batch, transfer) }),
+      (report) => {
+        assert(report.kind === 'unpacked', 'the thread answers in order');
+        return report.records && asBuffer(report.records);
+      },
+    );
   }
 
   /** `batch` must stay as it is until the answer. */
@@ -60,54 +77,68 @@ export class StoredBatches {
       const isFinal = answer !== 'too large' || openedBytesMax === question.openedBytesMax;
       if (isFinal) return Promise.resolve(answer);
     }
+    return this.#ask(
+      (transfer) => ({ kind: 'ask', batch: movableCopy(batch, transfer), question }),
+      (report) => {
+        assert(report.kind === 'asked', 'the thread answers in order');
+        return report.answer;
+      },
+    );
+  }
+
+  /** As messages of an old format, by the thread in any case. The batches must stay as they are. */
+  convert(
+    batches: readonly Buffer[],
+    conversion: BatchConversion,
+  ): Promise<DownConverted | 'damaged' | 'stopped'> {
+    return this.#ask(
+      (transfer) => ({ kind: 'convert', batches: movableCopies(batches, transfer), conversion }),
+      (report) => {
+        assert(report.kind === 'converted', 'the thread answers in order');
+        const { result } = report;
+        if (result === 'damaged') return result;
+        return { records: asBuffer(result.records), openedBytes: result.openedBytes };
+      },
+    );
+  }
+
+  #ask<T>(
+    command: (transfer: ArrayBuffer[]) => JobCommand,
+    read: (report: Exclude<JobReport, Error>) => T,
+  ): Promise<T | 'stopped'> {
     return new Promise((resolve, reject) => {
-      this.#thread.run(new AskJob(batch, question, resolve, reject));
+      this.#thread.run({
+        next: command,
+        onReport(report) {
+          resolve(read(report));
+          return false;
+        },
+        onError: reject,
+        onStopped: () => resolve('stopped'),
+      });
     });
   }
+}
+
+/** What goes to the thread changes hands; what the broker stores or reads stays here. */
+function movableCopy(bytes: Buffer, transfer: ArrayBuffer[]): Uint8Array {
+  const copy = new Uint8Array(bytes);
+  transfer.push(copy.buffer);
+  return copy;
+}
+
+function movableCopies(pieces: readonly Buffer[], transfer: ArrayBuffer[]): Uint8Array[] {
+  return pieces.map((piece) => movableCopy(piece, transfer));
+}
+
+function asBuffer({ buffer, byteOffset, length }: Uint8Array): Buffer {
+  return Buffer.from(buffer, byteOffset, length);
 }
 
 const noRecords: Buffer = Buffer.alloc(0);
 
 /** As much packed opens in about as long as a hop to the thread and back takes. */
 const unpackedHereBytesMax = 16 * 1024;
-
-class UnpackJob implements Job {
-  readonly #batch: Buffer;
-  readonly #resolve: (records: Buffer | null | 'stopped') => void;
-  readonly #reject: (error: Error) => void;
-
-  constructor(
-    batch: Buffer,
-    resolve: (records: Buffer | null | 'stopped') => void,
-    reject: (error: Error) => void,
-  ) {
-    this.#batch = batch;
-    this.#resolve = resolve;
-    this.#reject = reject;
-  }
-
-  next(transfer: ArrayBuffer[]) {
-    const batch = new Uint8Array(this.#batch);
-    transfer.push(batch.buffer);
-    return { kind: 'unpack', batch } as const;
-  }
-
-  onReport(report: Exclude<JobReport, Error>): boolean {
-    assert(report.kind === 'unpacked', 'the thread answers in order');
-    const { records } = report;
-    const isThere = records !== null;
-    this.#resolve(isThere ? Buffer.from(records.buffer, records.byteOffset, records.length) : null);
-    return false;
-  }
-
-  onError(error: Error): void {
-    this.#reject(error);
-  }
-
-  onStopped(): void {
-    this.#resolve('stopped');
-  }
-}
 
 /**
  * The records of a stored batch without compression, empty if they are so there; null if it is
@@ -123,42 +154,18 @@ export function unpack(batch: Buffer, codecs: Codecs): Buffer | null {
   }
 }
 
-class AskJob implements Job {
-  readonly #batch: Buffer;
-  readonly #question: BatchQuestion;
-  readonly #resolve: (answer: QuestionAnswer | 'stopped') => void;
-  readonly #reject: (error: Error) => void;
-
-  constructor(
-    batch: Buffer,
-    question: BatchQuestion,
-    resolve: (answer: QuestionAnswer | 'stopped') => void,
-    reject: (error: Error) => void,
-  ) {
-    this.#batch = batch;
-    this.#question = question;
-    this.#resolve = resolve;
-    this.#reject = reject;
-  }
-
-  next(transfer: ArrayBuffer[]) {
-    const batch = new Uint8Array(this.#batch);
-    transfer.push(batch.buffer);
-    return { kind: 'ask', batch, question: this.#question } as const;
-  }
-
-  onReport(report: Exclude<JobReport, Error>): boolean {
-    assert(report.kind === 'asked', 'the thread answers in order');
-    this.#resolve(report.answer);
-    return false;
-  }
-
-  onError(error: Error): void {
-    this.#reject(error);
-  }
-
-  onStopped(): void {
-    this.#resolve('stopped');
+/** Batches as messages of an old format, as `downConvert` makes them. */
+export function convertBatches(
+  batches: readonly Buffer[],
+  { asked, openedBytesMax, openedBytesLeft }: BatchConversion,
+  codecs: Codecs,
+): DownConverted | 'damaged' {
+  try {
+    return downConvert(batches, asked, { codecs, openedBytesMax }, openedBytesLeft);
+  } catch (error) {
+    const isDamaged = error instanceof RecordsDamagedError || error instanceof DecompressionError;
+    if (!isDamaged) throw error;
+    return 'damaged';
   }
 }
 

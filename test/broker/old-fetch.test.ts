@@ -12,7 +12,7 @@ import {
 } from '../../src/protocol/schema/18-api-versions.ts';
 import { hollowBatch } from '../replica/large-batches.ts';
 import { batchOf, produceTo, recordsOf } from './records.ts';
-import { startTestNode, type TestClient, type TestNode } from './support.ts';
+import { startTestNode, type TestClient, type TestNode, until } from './support.ts';
 
 const oldVersions = [0, 1, 2, 3];
 
@@ -241,4 +241,58 @@ test('what one answer opens is bounded, and the rest comes with the next ones', 
       [0, 0, 1, 1],
     ]);
   }
+});
+
+test('what is large or compressed is made elsewhere, in the order of the partitions', async (t) => {
+  const node = await startTestNode(t);
+  await node.createTopic('orders', 4);
+  const client = await node.connect();
+  const many = Array.from({ length: 2000 }, (_, i) => `value ${i} ${'x'.repeat(50)}`);
+  const batches = [
+    batchOf(['small']),
+    batchOf(many, { compression: Compression.zstd }),
+    batchOf(many),
+    batchOf(['packed'], { compression: Compression.gzip }),
+  ];
+  for (const [partition, records] of batches.entries()) {
+    assert.equal((await produceTo(client, { topic: 'orders', partition, records })).errorCode, 0);
+  }
+  const convert = t.mock.method(node.broker.storedBatches, 'convert');
+  const valuesOf = (found: Awaited<ReturnType<typeof fetchOld>>) =>
+    found.map(({ records }) => recordsOf(records).map(([, value]) => value));
+  for (const version of oldVersions) {
+    convert.mock.resetCalls();
+    const asked = batches.map((_, partition) => ({ partition, offset: 0 }));
+    const found = await fetchOld(client, version, asked, { maxBytes: 10_000_000 });
+    assert.deepEqual(valuesOf(found), [['small'], many, many, ['packed']]);
+    assert.equal(convert.mock.callCount(), 3);
+  }
+});
+
+test('while an old fetch is made ready other connections are served', async (t) => {
+  const node = await startTestNode(t);
+  await node.createTopic('orders');
+  const [old, other] = [await node.connect(), await node.connect()];
+  const records = batchOf(['packed'], { compression: Compression.gzip });
+  await produceTo(other, { topic: 'orders', records });
+  const { storedBatches } = node.broker;
+  const convert = storedBatches.convert.bind(storedBatches);
+  let goOn!: () => void;
+  const gate = new Promise<void>((resolve) => {
+    goOn = resolve;
+  });
+  const held = t.mock.method(
+    storedBatches,
+    'convert',
+    async (...args: Parameters<typeof convert>) => {
+      await gate;
+      return convert(...args);
+    },
+  );
+  const waiting = fetchOld(old, 2, [{ offset: 0 }]);
+  await until(() => held.mock.callCount() === 1, 'it is to be made ready');
+  await produceTo(other, { topic: 'orders', records: batchOf(['later']) });
+  goOn();
+  const [partition] = await waiting;
+  assert.deepEqual(recordsOf(partition?.records), [[0, 'packed']]);
 });

@@ -9,7 +9,7 @@ type Item =
   | { readonly kind: 'nullableString'; readonly value: string | null }
   | { readonly kind: 'bytes'; readonly value: Buffer };
 
-const text = fc.string({ unit: 'grapheme', maxLength: 40 });
+const text = fc.string({ unit: 'grapheme', maxLength: 200 });
 const item: fc.Arbitrary<Item> = fc.oneof(
   fc.record({ kind: fc.constant('u8' as const), value: fc.integer({ min: 0, max: 255 }) }),
   fc.record({ kind: fc.constant('u32' as const), value: fc.integer({ min: 0, max: 2 ** 32 - 1 }) }),

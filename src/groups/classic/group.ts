@@ -203,6 +203,7 @@ export class ClassicGroup {
     for (const [name, count] of this.#supporters) {
       if (count === this.members.size) candidates.add(name);
     }
+    if (candidates.size === 1) return [...candidates][0]!;
     const votes = new Map<string, number>();
     for (const member of this.members.values()) {
       const name = member.vote(candidates);

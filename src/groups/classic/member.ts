@@ -1,4 +1,4 @@
-import { assert } from '../../core/assert.ts';
+import { AssertionFailed } from '../../core/assert.ts';
 import type { Timer } from '../deadlines.ts';
 import type { GroupProtocol, MemberImage } from '../group-image.ts';
 import type { JoinGroupResponse, Respond, SyncGroupResponse } from './messages.ts';
@@ -57,9 +57,10 @@ export class ClassicMember {
   }
 
   metadata(protocolName: string): Buffer {
-    const protocol = this.facts.protocols.find(({ name }) => name === protocolName);
-    assert(protocol !== undefined, `${this.memberId} does not support ${protocolName}`);
-    return protocol.metadata;
+    for (const { name, metadata } of this.facts.protocols) {
+      if (name === protocolName) return metadata;
+    }
+    throw new AssertionFailed(`${this.memberId} does not support ${protocolName}`);
   }
 
   noteGeneration(generationId: number): void {
@@ -81,9 +82,8 @@ export class ClassicMember {
 
   /** The member's most preferred protocol among the candidates. */
   vote(candidates: ReadonlySet<string>): string {
-    const protocol = this.facts.protocols.find(({ name }) => candidates.has(name));
-    assert(protocol !== undefined, `${this.memberId} supports none of the candidates`);
-    return protocol.name;
+    for (const { name } of this.facts.protocols) if (candidates.has(name)) return name;
+    throw new AssertionFailed(`${this.memberId} supports none of the candidates`);
   }
 
   image(assignment: Buffer): MemberImage {
