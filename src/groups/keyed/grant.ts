@@ -3,6 +3,7 @@ import type { Dispatcher } from './dispatcher.ts';
 import type { LaneRange } from './lane-range.ts';
 import { none, RecordState } from './record-store.ts';
 import type { Waiter } from './waiters.ts';
+import { queueShare } from './window.ts';
 
 /** New lane numbers `[from, to)` of a present range. */
 export interface Granted {
@@ -12,7 +13,7 @@ export interface Granted {
 }
 
 /**
- * Where there are fewer keys than this for each member, an answer takes no more than its part of
+ * Where there are fewer keys than this for each member, an answer takes no more than its parts of
  * them: all of them in one answer would leave the others idle, and a slow record among them would
  * hold up the lot.
  */
@@ -82,7 +83,7 @@ class Filler {
     // The room is that of before this fetch.
     let left = room - this.granted;
     const { board, members, settings } = this.#dispatcher;
-    const keysEach = Math.max(Math.ceil(board.readyKeys / members.size), 1);
+    const keysEach = Math.max(Math.ceil((queueShare * board.readyKeys) / members.size), 1);
     const isScarce = settings.window === undefined && keysEach < keysPerMemberMax;
     this.#keysLeft = isScarce && members.size > 1 ? keysEach : Number.POSITIVE_INFINITY;
     const share = Math.ceil(room / this.#drafts.length);

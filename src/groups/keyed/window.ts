@@ -13,6 +13,13 @@ const commitGrowth = 16;
 const firstCommitGrowth = 4;
 /** What a member finishes between two commits has to fit, and a little to go on with. */
 const commitSlack = 1.25;
+/**
+ * So many times its part of what is ready a member may take. Taking no more than its part leaves
+ * records queued until there are twice as many as members, and each costs a round trip of its own
+ * until then: measured with handlers of 5 ms at a load of 0.56, that is 34 ms at the 99th
+ * percentile instead of 21.
+ */
+export const queueShare = 2;
 const windowMax = 1_000_000;
 
 /** What is there to be shared out when a window is asked for. */
@@ -45,7 +52,7 @@ export class Window {
   size(demand: Demand): number {
     if (this.#fixed !== undefined) return this.#fixed;
     if (this.#isByCommits) return this.#commitWindow;
-    const share = shareOf(demand);
+    const share = shareOf(demand, queueShare);
     if (this.#rate === undefined) return Math.min(share, this.#most);
     const least = this.#rate * aimMsMin;
     const most = Math.min(this.#rate * aimMsMax, this.#most);
@@ -65,7 +72,7 @@ export class Window {
   onCommit(finished: number, left: number, wasFull: boolean, demand: Demand): void {
     if (wasFull && left === 0) {
       // As much as there is for it: what is granted beyond that queues up while others idle.
-      const aim = Math.max(this.#commitWindow, shareOf(demand)) * 2;
+      const aim = Math.max(this.#commitWindow, shareOf(demand, 1)) * 2;
       const growth = this.#hasGrown ? commitGrowth : firstCommitGrowth;
       this.#hasGrown = true;
       this.#commitWindow = Math.min(this.#commitWindow * growth, aim, windowMax);
@@ -75,7 +82,7 @@ export class Window {
   }
 }
 
-/** What there is for one member: its part of what is ready, and what it alone may get. */
-function shareOf({ readyRecords, heldRecords, members }: Demand): number {
-  return Math.max(Math.floor(readyRecords / Math.max(members, 1)), 1) + heldRecords;
+/** What there is for one member: so many parts of what is ready, and what it alone may get. */
+function shareOf({ readyRecords, heldRecords, members }: Demand, parts: number): number {
+  return Math.max(Math.ceil((parts * readyRecords) / Math.max(members, 1)), 1) + heldRecords;
 }
