@@ -2,6 +2,7 @@
 import {
   copyFileSync,
   existsSync,
+  mkdirSync,
   mkdtempSync,
   readFileSync,
   rmSync,
@@ -38,7 +39,7 @@ export interface Result {
 
 const readyMsMax = 60_000;
 /** Records of keys of their own, before the clock starts: code is compiled, fetches are under way. */
-const warmUpRecords = 2000;
+const warmUpRecords = 8000;
 const warmUpServiceUs = 5000;
 const warmUpMsMax = 60_000;
 /** From the decision to start to the first record. */
@@ -82,6 +83,7 @@ export async function runPiece(
     await broker.stop(false);
     const events = join(folder, 'events');
     if (eventsFolder !== undefined && existsSync(events)) {
+      mkdirSync(eventsFolder, { recursive: true });
       copyFileSync(events, join(eventsFolder, `${idOf(piece)}.events`));
     }
     rmSync(folder, { recursive: true, force: true });

@@ -18,6 +18,8 @@ import { type Demand, Window } from './window.ts';
 
 /** Twice the time that a window is made for: what is in hand for longer holds a slow record. */
 const slowMs = 200;
+/** After so long without work nothing is known of what comes next. */
+const idleMs = 200;
 /** How many timers one tick looks at, so that a turn of the loop stays short. */
 const timersPerTickMax = 1_000;
 
@@ -242,6 +244,9 @@ export class Dispatcher {
 
   /** Grants what there is to a fetch; the answer holds nothing if there is nothing, or no room. */
   grant(waiter: Waiter, now: Now): Granted[] {
+    const { window, inHand, leaseStartMs } = waiter.member;
+    // Nothing has been in its hand since that time.
+    if (inHand === 0 && now.monotonicMs - leaseStartMs > idleMs) window.onIdle();
     return grantRecords(this, waiter, now);
   }
 

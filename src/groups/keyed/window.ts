@@ -68,6 +68,14 @@ export class Window {
     this.#most = Math.min(aim, Math.max(this.#most, count) * growthMax, windowMax);
   }
 
+  /**
+   * It has had nothing to do for a while. What comes then may hold some slow records among many:
+   * until a few are handled there is no telling, so the window begins small again.
+   */
+  onIdle(): void {
+    if (this.#rate !== undefined) this.#most = Math.max(1, Math.floor(this.#rate * aimMsMin));
+  }
+
   /** For clients that prove nothing: `left` of what was granted is not committed yet. */
   onCommit(finished: number, left: number, wasFull: boolean, demand: Demand): void {
     if (wasFull && left === 0) {
