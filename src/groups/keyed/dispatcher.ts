@@ -20,6 +20,11 @@ import { type Demand, Window } from './window.ts';
 const slowMs = 200;
 /** After so long without work nothing is known of what comes next. */
 const idleMs = 200;
+/**
+ * Of what is left, members that prove nothing take such a part of their part: the first ones get no
+ * more slow records than the others can make up for with what remains.
+ */
+const partsOfHungry = 2;
 /** How many timers one tick looks at, so that a turn of the loop stays short. */
 const timersPerTickMax = 1_000;
 
@@ -295,8 +300,9 @@ export class Dispatcher {
     const isHungry = member.traits.proof === Proof.nothing;
     const sharers = isHungry ? this.members.size : this.waiters.size;
     if (sharers <= 1) return Number.POSITIVE_INFINITY;
+    const parts = isHungry ? sharers * partsOfHungry : sharers;
     const { readyRecords, heldRecords } = this.#demandOf(member);
-    return Math.max(Math.floor(readyRecords / sharers), 1) + heldRecords;
+    return Math.max(Math.floor(readyRecords / parts), 1) + heldRecords;
   }
 
   // What consumers say.

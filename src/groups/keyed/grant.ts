@@ -82,8 +82,10 @@ class Filler {
   fill(room: number, now: Now): void {
     // The room is that of before this fetch.
     let left = room - this.granted;
-    const { board, members, settings } = this.#dispatcher;
-    const keysEach = Math.max(Math.ceil((queueShare * board.readyKeys) / members.size), 1);
+    const { board, members, settings, waiters } = this.#dispatcher;
+    // Nobody else is to wait in vain.
+    const parts = waiters.size > 1 ? 1 : queueShare;
+    const keysEach = Math.max(Math.ceil((parts * board.readyKeys) / members.size), 1);
     const isScarce = settings.window === undefined && keysEach < keysPerMemberMax;
     this.#keysLeft = isScarce && members.size > 1 ? keysEach : Number.POSITIVE_INFINITY;
     const share = Math.ceil(room / this.#drafts.length);
