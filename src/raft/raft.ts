@@ -1,139 +1,570 @@
 import { assert } from '../core/assert.ts';
+import { Follower } from './follower.ts';
+import { Leadership } from './leadership.ts';
+import type { ConfigurationEntry } from './membership.ts';
+import { type Configuration, isSingleChange, Memberships, majorityOf } from './membership.ts';
+import type { Append, Heartbeat, Message, PreVote, Vote } from './messages.ts';
+import {
+  type Accepted,
+  type HardState,
+  Outbox,
+  type Place,
+  type RaftOptions,
+  type Ready,
+} from './ready.ts';
+import { TermLog, type TermRun } from './term-log.ts';
 
 /**
- * The consensus core: pure and synchronous. Input are calls, output is one `Ready` value that the
- * driver takes, carries out in order, and reports back. No sockets, files, clocks or randomness.
+ * The consensus core: pure and synchronous. Messages, the time and reports of what is on disk come
+ * in by calls; what is to be done comes out of `takeReady`. No sockets, files, clocks or
+ * randomness. Sections are those of the Raft paper (extended version), where a thesis is named
+ * those of Ongaro's.
  *
- * This version serves groups of one voter. It is the same algorithm with a majority of one: a term
- * and a vote are durable before they count (Raft paper, section 5.1 and figure 2), an entry is
- * committed once a majority has it on disk, and only entries of the leader's own term are counted,
- * which commits the earlier ones with them (section 5.4.2).
+ * What has to be durable before what is in here, not left to the driver: votes, and answers to
+ * appends, are among the messages only after the driver has reported that they are on disk.
+ * Entries are known by index and term alone; what is in them is the driver's.
  */
-
-/** Term and vote: durable before any message or entry that rests on them. */
-export interface HardState {
-  readonly term: number;
-  readonly votedFor: string | null;
-}
 
 /**
- * - follower: takes entries from a leader. election timeout => candidate
+ * - follower: takes entries from a leader. election timeout => preCandidate
+ * - preCandidate: asks whether an election would do. majority => candidate; a leader => follower
  * - candidate: waits for votes, its own counts once it is on disk. majority => leader
- * - leader: proposes entries. sees a higher term => follower
+ * - leader: proposes entries. sees a higher term, or no majority => follower
  */
-export const Role = { follower: 'follower', candidate: 'candidate', leader: 'leader' } as const;
+export const Role = {
+  follower: 'follower',
+  preCandidate: 'preCandidate',
+  candidate: 'candidate',
+  leader: 'leader',
+} as const;
 export type Role = (typeof Role)[keyof typeof Role];
 
-/** What the driver has to do next. */
-export interface Ready {
-  /** Persist this, in the same sync as the entries at the latest. */
-  readonly hardState: HardState | undefined;
-  /** Append an entry without effect in this term: a new leader's first (section 8). */
-  readonly noop: { readonly term: number; readonly index: number } | undefined;
-}
-
-export interface RaftOptions {
-  /** Identity of this voter: node id and directory id. */
-  readonly self: string;
-  readonly voters: readonly string[];
-  readonly hardState: HardState;
-  /** Last entry in the log. */
-  readonly lastIndex: number;
-  readonly lastTerm: number;
-  /** Everything up to here was known to be committed (the snapshot). */
-  readonly commitIndex: number;
-}
-
 export class Raft {
+  readonly #options: RaftOptions;
   readonly #self: string;
+  readonly #log: TermLog;
+  readonly #memberships: Memberships;
+  readonly #follower: Follower;
+  readonly #outbox: Outbox;
   #role: Role = Role.follower;
-  #hardState: HardState;
-  #hardStatePending = false;
-  #noopPending: Ready['noop'];
-  #lastIndex: number;
-  #lastTerm: number;
+  #leaderId: string | undefined;
+  #leadership: Leadership | undefined;
+  /** Up to here the log is on disk. */
   #persistedIndex: number;
   #commitIndex: number;
+  /** Who has granted what was asked for as a candidate, or before it. */
+  #grants = new Set<string>();
+  #isTransfer = false;
+  #electionMs = 0;
+  #heartbeatDueMs = 0;
+  /** When a leader was last heard of, or this member started. */
+  #contactMs: number;
+  #tickedMs: number;
+  /** An election may begin, or a leader give up, only after what lies unread was looked at. */
+  #graceEndMs = Number.NEGATIVE_INFINITY;
 
-  constructor(options: RaftOptions) {
-    const { self, voters } = options;
-    assert(voters.length === 1 && voters[0] === self, 'this version serves one voter');
+  constructor(options: RaftOptions, nowMs: number) {
+    const { self, hardState, base, runs, lastIndex, commitIndex } = options;
+    this.#options = options;
     this.#self = self;
-    this.#hardState = options.hardState;
-    this.#lastIndex = options.lastIndex;
-    this.#lastTerm = options.lastTerm;
-    this.#persistedIndex = options.lastIndex;
-    this.#commitIndex = options.commitIndex;
+    this.#log = new TermLog(base, runs, lastIndex);
+    this.#memberships = new Memberships(options.configuration, options.configurations ?? []);
+    // An entry of a term proves the term: it may have reached the disk without the hard state.
+    const isKnown = hardState.term >= this.#log.lastTerm;
+    this.#outbox = new Outbox(isKnown ? hardState : { term: this.#log.lastTerm, votedFor: null });
+    this.#follower = new Follower(this.#log, this.#memberships);
+    this.#persistedIndex = this.#log.lastIndex;
+    this.#commitIndex = commitIndex;
+    assert(commitIndex <= this.#log.lastIndex, 'what is committed is in the log');
+    // It may have promised its support to a leader just before it stopped.
+    this.#contactMs = nowMs;
+    this.#tickedMs = nowMs;
+    this.#resetElection(nowMs);
   }
 
   get role(): Role {
     return this.#role;
   }
   get term(): number {
-    return this.#hardState.term;
+    return this.#outbox.hardState.term;
   }
   get hardState(): HardState {
-    return this.#hardState;
+    return this.#outbox.hardState;
+  }
+  /** Of this term, as far as it is known. */
+  get leaderId(): string | undefined {
+    return this.#leaderId;
   }
   get lastIndex(): number {
-    return this.#lastIndex;
+    return this.#log.lastIndex;
   }
   get lastTerm(): number {
-    return this.#lastTerm;
+    return this.#log.lastTerm;
   }
   get commitIndex(): number {
     return this.#commitIndex;
   }
-
-  /** Begins an election (section 5.2): a new term, and a vote for itself that must be durable. */
-  campaign(): void {
-    assert(this.#role !== Role.leader, 'a leader does not campaign');
-    this.#role = Role.candidate;
-    this.#hardState = { term: this.#hardState.term + 1, votedFor: this.#self };
-    this.#hardStatePending = true;
+  get persistedIndex(): number {
+    return this.#persistedIndex;
+  }
+  get configuration(): Configuration {
+    return this.#memberships.current;
   }
 
-  takeReady(): Ready {
-    const ready: Ready = {
-      hardState: this.#hardStatePending ? this.#hardState : undefined,
-      noop: this.#noopPending,
-    };
-    this.#hardStatePending = false;
-    this.#noopPending = undefined;
-    return ready;
-  }
-
-  /** The driver reports that a hard state is on disk: the own vote counts from now on. */
-  hardStatePersisted(term: number): void {
-    if (this.#role !== Role.candidate || term !== this.#hardState.term) return;
-    this.#role = Role.leader;
-    this.#noopPending = this.propose();
-  }
-
-  /** The place of a new entry. Only a leader may ask. */
-  propose(): { readonly term: number; readonly index: number } {
-    assert(this.#role === Role.leader, 'only a leader proposes');
-    this.#lastIndex++;
-    this.#lastTerm = this.#hardState.term;
-    return { term: this.#hardState.term, index: this.#lastIndex };
-  }
-
-  /** The driver reports that all entries up to `index` are on disk here. */
-  entriesPersisted(index: number): void {
-    assert(index <= this.#lastIndex, 'only what was proposed can be on disk');
-    this.#persistedIndex = Math.max(this.#persistedIndex, index);
-    if (this.#role === Role.leader && this.#lastTerm === this.#hardState.term) {
-      this.#commitIndex = Math.max(this.#commitIndex, this.#persistedIndex);
-    }
+  termAt(index: number): number | undefined {
+    return this.#log.termAt(index);
   }
 
   /**
-   * Takes back entries after `index` that never reached the disk (no space). They were proposed
-   * here, sent to nobody and are not committed, so their places are free again.
+   * Whether what this member knows to be committed is all that anybody was told: it leads, an entry
+   * of its own term is committed (section 8), and nobody else can lead yet (thesis, 6.4.1).
    */
-  dropUnpersisted(index: number, term: number): void {
+  mayAnswer(nowMs: number): boolean {
+    const leadership = this.#leadership;
+    if (leadership === undefined || this.#commitIndex < leadership.firstIndex) return false;
+    return nowMs < leadership.leaseEndMs(nowMs);
+  }
+
+  get mayPropose(): boolean {
+    return this.#leadership !== undefined && !this.#leadership.isHandingOver;
+  }
+
+  /** How far a peer has got, for the leader. */
+  matchIndex(id: string): number | undefined {
+    return this.#leadership?.peers.get(id)?.matchIndex;
+  }
+
+  /** When `tick` has something to do. */
+  get tickDueMs(): number {
+    return this.#role === Role.leader ? this.#heartbeatDueMs : this.#electionMs;
+  }
+
+  takeReady(): Ready {
+    return this.#outbox.take();
+  }
+
+  // Time.
+
+  tick(nowMs: number): void {
+    const { electionTimeoutMs, heartbeatMs } = this.#options;
+    // The process was stopped or starved: what others said meanwhile lies unread.
+    if (nowMs - this.#tickedMs > electionTimeoutMs / 2) this.#graceEndMs = nowMs + heartbeatMs;
+    this.#tickedMs = nowMs;
+    if (this.#role === Role.leader) this.#tickLeader(nowMs);
+    else if (nowMs >= Math.max(this.#electionMs, this.#graceEndMs)) this.#onElectionTimeout(nowMs);
+  }
+
+  #tickLeader(nowMs: number): void {
+    const leadership = this.#leadership!;
+    const isForsaken = nowMs >= this.#graceEndMs && leadership.isForsaken(nowMs);
+    if (isForsaken || leadership.endLateHandOver(nowMs)) {
+      this.#follow(this.term, undefined, nowMs);
+      return;
+    }
+    if (nowMs < this.#heartbeatDueMs) return;
+    this.#heartbeatDueMs = nowMs + this.#options.heartbeatMs;
+    leadership.sendHeartbeats(this.#commitIndex, nowMs);
+    const isRemoved = !this.#memberships.isVoter(this.#self);
+    // The others know now that they go on without this member (thesis, section 4.2.2).
+    if (isRemoved && this.#memberships.index <= this.#commitIndex) {
+      this.#follow(this.term, undefined, nowMs);
+    }
+  }
+
+  #onElectionTimeout(nowMs: number): void {
+    this.#resetElection(nowMs);
+    if (!this.#memberships.isVoter(this.#self)) return;
+    if (this.#memberships.current.voters.length === 1) {
+      this.campaign(nowMs);
+      return;
+    }
+    this.#role = Role.preCandidate;
+    this.#leaderId = undefined;
+    this.#grants = new Set([this.#self]);
+    for (const to of this.#otherVoters()) {
+      this.#outbox.send({
+        ...{ kind: 'preVote', from: this.#self, to, term: this.term + 1 },
+        ...{ lastIndex: this.#log.lastIndex, lastTerm: this.#log.lastTerm },
+      });
+    }
+  }
+
+  /** Begins an election (section 5.2): a new term, and a vote for itself that must be durable. */
+  campaign(nowMs: number, isTransfer = false): void {
+    assert(this.#role !== Role.leader, 'a leader does not campaign');
+    this.#resetElection(nowMs);
+    this.#role = Role.candidate;
+    this.#leaderId = undefined;
+    this.#grants = new Set();
+    this.#isTransfer = isTransfer;
+    this.#setHardState({ term: this.term + 1, votedFor: this.#self });
+  }
+
+  // What is on disk.
+
+  /** The driver reports that a hard state is on disk, as it was given. */
+  hardStatePersisted(hardState: HardState, nowMs: number): void {
+    if (!this.#outbox.onPersisted(hardState)) return;
+    if (this.#role === Role.candidate) this.#askForVotes(nowMs);
+    this.#answerAppend();
+  }
+
+  /** Nobody is asked before: who votes for this member may rely on it to remember its term. */
+  #askForVotes(nowMs: number): void {
+    if (this.#grants.has(this.#self)) return;
+    for (const to of this.#otherVoters()) {
+      this.#outbox.send({
+        ...{ kind: 'vote', from: this.#self, to, term: this.term },
+        ...{ lastIndex: this.#log.lastIndex, lastTerm: this.#log.lastTerm },
+        isTransfer: this.#isTransfer,
+      });
+    }
+    this.#onGranted(this.#self, nowMs);
+  }
+
+  /** The driver reports that all entries up to `index` are on disk here, the last one of `term`. */
+  entriesPersisted(index: number, term: number): void {
+    // Others took their place meanwhile, and will be reported themselves.
+    if (this.#log.termAt(index) !== term) return;
+    this.#persistedIndex = Math.max(this.#persistedIndex, index);
+    if (this.#leadership !== undefined) this.#commitByMajority();
+    else this.#answerAppend();
+  }
+
+  /**
+   * The disk is full: entries after `index` never reached it. Alone, their places are free again;
+   * others may have got them, and so this member leads no longer.
+   */
+  dropUnpersisted(index: number, nowMs: number): void {
     assert(index >= this.#persistedIndex, 'what is on disk is not dropped');
-    this.#lastIndex = index;
-    this.#lastTerm = term;
+    const isAlone = this.#leadership !== undefined && this.#leadership.peers.size === 0;
+    if (!isAlone) this.#follow(this.term, undefined, nowMs);
+    assert(index >= this.#commitIndex || !isAlone, 'what is committed is on disk');
+    this.#log.truncateAfter(index);
+    this.#memberships.truncateAfter(index);
+    this.#follower.onTruncated(index);
+    this.#commitIndex = Math.min(this.#commitIndex, index);
+  }
+
+  // What a leader does.
+
+  /** The place of a new entry. Only a leader may ask. */
+  propose(): Place {
+    assert(this.mayPropose, 'only a leader proposes');
+    return this.#append();
+  }
+
+  /** Sends what was proposed. Many proposals go out in one message. */
+  sendAppends(nowMs: number): void {
+    this.#leadership?.sendAppends(this.#commitIndex, nowMs);
+  }
+
+  /** Whether the members may change now: one change at a time (thesis, section 4.1, erratum). */
+  get mayReconfigure(): boolean {
+    if (!this.mayPropose || this.#commitIndex < this.#leadership!.firstIndex) return false;
+    return this.#memberships.index <= this.#commitIndex;
+  }
+
+  /** The place of an entry that changes the members; they are changed from now on. */
+  proposeConfiguration(configuration: Configuration): Place {
+    assert(this.mayReconfigure, 'one change at a time');
+    assert(isSingleChange(this.#memberships.current, configuration), 'one voter at a time');
+    const place = this.#append();
+    this.#memberships.add({ index: place.index, configuration });
+    this.#leadership!.onConfiguration();
+    return place;
+  }
+
+  #append(): Place {
+    const { term } = this;
+    return { term, index: this.#log.appendOne(term) };
+  }
+
+  /** Hands over leadership; to the voter that has most, if none is named. False: there is none. */
+  handOver(nowMs: number, to?: string): boolean {
+    const leadership = this.#leadership;
+    const successor = to ?? leadership?.bestSuccessor(this.#memberships.current);
+    if (leadership === undefined || successor === undefined || leadership.isHandingOver) {
+      return false;
+    }
+    leadership.handOver(successor, nowMs);
+    return true;
+  }
+
+  /** A snapshot up to `index` has reached the peer; undefined: it has not. */
+  snapshotSent(peer: string, index: number | undefined): void {
+    this.#leadership?.onSnapshotSent(peer, index);
+  }
+
+  // Snapshots.
+
+  /** A snapshot here covers the log up to `index`, which is gone now. */
+  compactTo(index: number): void {
+    assert(index <= this.#commitIndex, 'a snapshot is made of what is committed');
+    this.#log.compactTo(index);
+    this.#memberships.compactTo(index);
+  }
+
+  /**
+   * Whether a snapshot that the leader offers is to be installed. Not if its last entry is in the
+   * log: then what follows is valid, and may have been answered for (section 7).
+   */
+  wantsSnapshot(base: TermRun): boolean {
+    if (this.#role !== Role.follower || base.index <= this.#commitIndex) return false;
+    if (this.#log.termAt(base.index) !== base.term) return true;
+    this.#commitUpTo(base.index);
+    return false;
+  }
+
+  /** A snapshot from the leader took the place of the whole log, durably. */
+  restored(base: TermRun, configuration: ConfigurationEntry): void {
+    assert(this.#role === Role.follower, 'a leader has all that is committed');
+    assert(base.index > this.#commitIndex, 'a snapshot is of use if it is ahead');
+    this.#log.reset(base);
+    this.#memberships.reset(configuration);
+    this.#commitIndex = base.index;
+    this.#persistedIndex = base.index;
+    this.#follower.onRestored(base.index);
+    this.#answerAppend();
+  }
+
+  // Messages.
+
+  /** Answers what of an append is to be written, if anything is. */
+  step(message: Message, nowMs: number): Accepted | undefined {
+    if (message.term > this.term && !this.#takeTerm(message, nowMs)) return undefined;
+    if (message.term < this.term) {
+      this.#answerEarlierTerm(message);
+      return undefined;
+    }
+    const leadership = this.#leadership;
+    switch (message.kind) {
+      case 'preVote':
+        // Of the present term: whoever asks is behind.
+        this.#replyPreVote(message, false);
+        return undefined;
+      case 'preVoteReply':
+        return undefined;
+      case 'vote':
+        this.#onVote(message, nowMs);
+        return undefined;
+      case 'voteReply':
+        if (message.isGranted && this.#role === Role.candidate) {
+          this.#onGranted(message.from, nowMs);
+        }
+        return undefined;
+      case 'append':
+        return this.#onAppend(message, nowMs);
+      case 'heartbeat':
+        this.#onHeartbeat(message, nowMs);
+        return undefined;
+      case 'appendReply':
+        if (leadership?.onAppendReply(message, this.#commitIndex, nowMs)) this.#commitByMajority();
+        return undefined;
+      case 'appendRejected':
+        leadership?.onAppendRejected(message, this.#commitIndex, nowMs);
+        return undefined;
+      case 'heartbeatReply':
+        leadership?.onHeartbeatReply(message, this.#commitIndex, nowMs);
+        return undefined;
+      case 'timeoutNow':
+        if (this.#role !== Role.leader && this.#memberships.isVoter(this.#self)) {
+          this.campaign(nowMs, true);
+        }
+        return undefined;
+      case 'termIsOver':
+        return undefined;
+    }
+  }
+
+  /** A higher term. Answers whether it is this member's now, and the message to be looked at. */
+  #takeTerm(message: Message, nowMs: number): boolean {
+    switch (message.kind) {
+      case 'preVote':
+        this.#replyPreVote(message, this.#wouldVote(message, nowMs));
+        return false;
+      case 'preVoteReply':
+        if (message.isGranted) {
+          this.#onPreGranted(message.from, message.term, nowMs);
+          return false;
+        }
+        break;
+      case 'vote':
+        // Who hears from a leader does not let others disturb it (thesis, section 4.2.3).
+        if (!message.isTransfer && this.#hasLeader(nowMs)) return false;
+        break;
+      default:
+    }
+    const isLeaders = message.kind === 'append' || message.kind === 'heartbeat';
+    this.#follow(message.term, isLeaders ? message.from : undefined, nowMs);
+    return true;
+  }
+
+  #answerEarlierTerm(message: Message): void {
+    const { kind, from: to } = message;
+    const { term } = this;
+    if (kind === 'append' || kind === 'heartbeat') {
+      this.#outbox.reply({ kind: 'termIsOver', from: this.#self, to, term });
+    } else if (kind === 'preVote') this.#replyPreVote(message, false);
+    else if (kind === 'vote') {
+      this.#outbox.reply({ kind: 'voteReply', from: this.#self, to, term, isGranted: false });
+    }
+  }
+
+  // Elections.
+
+  #hasLeader(nowMs: number): boolean {
+    const { electionTimeoutMs } = this.#options;
+    if (this.#leadership !== undefined) return !this.#leadership.isForsaken(nowMs);
+    return nowMs - this.#contactMs < electionTimeoutMs;
+  }
+
+  /** The voter's own log is not ahead (section 5.4.1). */
+  #isUpToDate({ lastIndex, lastTerm }: PreVote | Vote): boolean {
+    if (lastTerm !== this.#log.lastTerm) return lastTerm > this.#log.lastTerm;
+    return lastIndex >= this.#log.lastIndex;
+  }
+
+  #wouldVote(message: PreVote, nowMs: number): boolean {
+    return !this.#hasLeader(nowMs) && this.#isUpToDate(message);
+  }
+
+  #replyPreVote({ from: to, term: asked }: PreVote, isGranted: boolean): void {
+    const term = isGranted ? asked : this.term;
+    this.#outbox.reply({ kind: 'preVoteReply', from: this.#self, to, term, isGranted });
+  }
+
+  #onPreGranted(from: string, term: number, nowMs: number): void {
+    if (this.#role !== Role.preCandidate || term !== this.term + 1) return;
+    this.#grants.add(from);
+    if (this.#isElected()) this.campaign(nowMs);
+  }
+
+  #onVote(message: Vote, nowMs: number): void {
+    const { from, term } = message;
+    const { votedFor } = this.hardState;
+    const isFree = votedFor === null || votedFor === from;
+    const isGranted = this.#role === Role.follower && isFree && this.#isUpToDate(message);
+    if (isGranted) {
+      this.#resetElection(nowMs);
+      if (votedFor === null) this.#setHardState({ term, votedFor: from });
+    }
+    this.#outbox.reply({ kind: 'voteReply', from: this.#self, to: from, term, isGranted });
+  }
+
+  #onGranted(from: string, nowMs: number): void {
+    this.#grants.add(from);
+    // Its own vote may still be on the way to the disk.
+    if (this.#grants.has(this.#self) && this.#isElected()) this.#lead(nowMs);
+  }
+
+  #isElected(): boolean {
+    const { voters } = this.#memberships.current;
+    const granted = voters.filter((voter) => this.#grants.has(voter)).length;
+    return granted >= majorityOf(voters.length);
+  }
+
+  #lead(nowMs: number): void {
+    const { electionTimeoutMs, heartbeatMs, appendsUnderWayMax, lastFitting } = this.#options;
+    this.#role = Role.leader;
+    this.#leaderId = this.#self;
+    this.#leadership = new Leadership(
+      {
+        ...{ self: this.#self, term: this.term, log: this.#log },
+        ...{ memberships: this.#memberships, electionTimeoutMs, appendsUnderWayMax, lastFitting },
+        send: (message) => this.#outbox.send(message),
+        needsSnapshot: (peer) => this.#outbox.needSnapshot(peer),
+      },
+      nowMs,
+    );
+    this.#heartbeatDueMs = nowMs + heartbeatMs;
+    this.#outbox.appendNoop(this.#append());
+    this.#leadership.sendAppends(this.#commitIndex, nowMs);
+  }
+
+  /** Becomes a follower, in this term or a newer one. */
+  #follow(term: number, leaderId: string | undefined, nowMs: number): void {
+    const isNewTerm = term > this.term;
+    if (isNewTerm) this.#setHardState({ term, votedFor: null });
+    if (isNewTerm || this.#role === Role.leader) this.#resetElection(nowMs);
+    this.#role = Role.follower;
+    this.#leadership = undefined;
+    this.#leaderId = leaderId;
+  }
+
+  // What a follower does.
+
+  #onContact(from: string, nowMs: number): void {
+    assert(this.#role !== Role.leader, 'a term has one leader');
+    if (this.#role !== Role.follower) this.#follow(this.term, from, nowMs);
+    this.#leaderId = from;
+    this.#contactMs = nowMs;
+    this.#resetElection(nowMs);
+  }
+
+  #onHeartbeat({ from, commitIndex, sentMs }: Heartbeat, nowMs: number): void {
+    this.#onContact(from, nowMs);
+    // Up to its match the leader knows this log to be its own.
+    this.#commitUpTo(Math.min(commitIndex, this.#log.lastIndex));
+    const { term } = this;
+    this.#outbox.reply({ kind: 'heartbeatReply', from: this.#self, to: from, term, sentMs });
+  }
+
+  #onAppend(message: Append, nowMs: number): Accepted | undefined {
+    this.#onContact(message.from, nowMs);
+    const { from: to, prevIndex, sentMs } = message;
+    if (!this.#follower.fits(message)) {
+      this.#outbox.reply({
+        ...{ kind: 'appendRejected', from: this.#self, to, term: this.term, prevIndex, sentMs },
+        ...this.#follower.hint(message),
+      });
+      return undefined;
+    }
+    const accepted = this.#follower.take(message, this.#commitIndex);
+    const kept = accepted?.truncateAfter ?? this.#persistedIndex;
+    this.#persistedIndex = Math.min(this.#persistedIndex, kept);
+    const { verifiedIndex } = this.#follower;
+    this.#commitUpTo(Math.min(message.commitIndex, verifiedIndex));
+    // Else the answer comes when the entries are on disk.
+    if (this.#persistedIndex >= verifiedIndex) this.#answerAppend();
+    return accepted;
+  }
+
+  /** Tells the leader how far its entries are on disk here. */
+  #answerAppend(): void {
+    const to = this.#leaderId;
+    const { verifiedIndex, appendSentMs: sentMs } = this.#follower;
+    if (sentMs === undefined || to === undefined || !this.#outbox.isDurable) return;
+    const matched = Math.min(this.#persistedIndex, verifiedIndex);
+    const { term } = this;
+    this.#outbox.send({ kind: 'appendReply', from: this.#self, to, term, matched, sentMs });
+  }
+
+  // Both.
+
+  #commitByMajority(): void {
+    const leadership = this.#leadership!;
+    const index = leadership.majorityIndex(this.#persistedIndex);
+    // Only entries of the own term are counted; the earlier ones come with them (5.4.2).
+    if (index < leadership.firstIndex) return;
+    this.#commitUpTo(index);
+  }
+
+  #commitUpTo(index: number): void {
+    this.#commitIndex = Math.max(this.#commitIndex, index);
+  }
+
+  #otherVoters(): string[] {
+    return this.#memberships.current.voters.filter((voter) => voter !== this.#self);
+  }
+
+  #setHardState(hardState: HardState): void {
+    if (hardState.term !== this.term) this.#follower.onTerm();
+    this.#outbox.setHardState(hardState);
+  }
+
+  #resetElection(nowMs: number): void {
+    const { electionTimeoutMs, random } = this.#options;
+    this.#electionMs = nowMs + electionTimeoutMs * (1 + random());
   }
 }

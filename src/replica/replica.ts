@@ -7,6 +7,7 @@ import type { Entry, StoredEntry } from '../log/format.ts';
 import { Journal } from '../log/journal.ts';
 import { keepNewestSnapshot, readSnapshot, writeSnapshot } from '../log/snapshot-file.ts';
 import { Raft, Role } from '../raft/raft.ts';
+import type { TermRun } from '../raft/term-log.ts';
 import { decodeHardState, encodeHardState } from '../state/commands.ts';
 import { EntryType, entryVersion } from '../state/entry-types.ts';
 import { leaderEpochOf } from '../state/leader-epoch.ts';
@@ -70,6 +71,9 @@ const idleMarkMs = 1000;
 /** After deletions, files are removed with this delay. */
 const removalDelayMs = 5000;
 const defaultTenant = 0;
+/** They play no part in a group of one voter, which elects itself. */
+const raftTimes = { electionTimeoutMs: 1000, heartbeatMs: 100 };
+const appendsUnderWayMax = 1;
 
 function settle(pending: Pending, outcome: Outcome): void {
   pending.done?.(outcome);
@@ -145,6 +149,7 @@ export class Replica {
     let hardState = decodeHardState(snapshot?.hardState ?? encodeHardState(noHardState));
     if (snapshot !== undefined) state.restore(snapshot.image);
     const start = snapshot ?? { position: 0, index: 0, term: 0 };
+    const runs: TermRun[] = [];
     const disk = new DiskGuard(files, folder, options.clock, options.disk);
     const { journal, cutBytes } = await Journal.open({
       ...options.journal,
@@ -157,17 +162,30 @@ export class Replica {
       start,
       onEntry(entry) {
         if (entry.type === EntryType.hardState) hardState = decodeHardState(entry.meta);
-        else state.apply(entry);
+        else {
+          state.apply(entry);
+          const { index, term } = entry;
+          if (index > start.index && runs.at(-1)?.term !== term) runs.push({ index, term });
+        }
       },
     });
-    const raft = new Raft({
-      self: options.voter,
-      voters: [options.voter],
-      hardState,
-      lastIndex: journal.lastIndex,
-      lastTerm: journal.lastTerm,
-      commitIndex: state.appliedIndex,
-    });
+    const raft = new Raft(
+      {
+        self: options.voter,
+        configuration: { index: 0, configuration: { voters: [options.voter], learners: [] } },
+        hardState,
+        base: { index: start.index, term: start.term },
+        runs,
+        lastIndex: journal.lastIndex,
+        // One voter: what is in the journal is committed.
+        commitIndex: state.appliedIndex,
+        ...raftTimes,
+        appendsUnderWayMax,
+        lastFitting: (_first, last) => last,
+        random: options.random.next,
+      },
+      options.clock.monotonicMs(),
+    );
     const replica = new Replica(options, state, journal, raft, disk, start);
     await disk.start();
     await replica.#lead();
@@ -230,13 +248,14 @@ export class Replica {
   }
 
   async #lead(): Promise<void> {
-    this.#raft.campaign();
+    const { clock } = this.#options;
+    this.#raft.campaign(clock.monotonicMs());
     const { hardState } = this.#raft.takeReady();
     assert(hardState !== undefined, 'a campaign begins with a vote');
     const meta = encodeHardState(hardState);
     const vote = entryOf({ type: EntryType.hardState, meta }, hardState.term, 0);
     if (!(await this.#commit.persist([vote]))) throw diskFull(this.#options.folder);
-    this.#raft.hardStatePersisted(hardState.term);
+    this.#raft.hardStatePersisted(hardState, clock.monotonicMs());
     const { noop } = this.#raft.takeReady();
     assert(noop !== undefined, 'a leader begins with an entry of its own term');
     const command = { type: EntryType.noop, meta: Buffer.alloc(0) };
@@ -255,8 +274,8 @@ export class Replica {
 
   #onDurable({ pending, stored, end, bytes }: Group): void {
     this.disk.wrote(bytes);
-    const { index } = pending.at(-1)!.entry;
-    this.#raft.entriesPersisted(index);
+    const { index, term } = pending.at(-1)!.entry;
+    this.#raft.entriesPersisted(index, term);
     assert(this.#raft.commitIndex >= index, 'one voter commits what it stores');
     for (const entry of stored) {
       this.state.apply(entry);
@@ -272,7 +291,7 @@ export class Replica {
 
   /** The disk is full: planning starts again from what is applied. */
   #onDropped(dropped: readonly Pending[]): void {
-    this.#raft.dropUnpersisted(this.state.appliedIndex, this.state.appliedTerm);
+    this.#raft.dropUnpersisted(this.state.appliedIndex, this.#options.clock.monotonicMs());
     for (const listener of this.#listeners) listener.onPlansDropped();
     for (const one of dropped) settle(one, 'disk-full');
   }
