@@ -54,6 +54,8 @@ export class Member {
   handled = 0;
   /** Unproven ones of the last answer with records. */
   lastAnswerRecords = 0;
+  /** When it was last looked at whether it takes up again what it keeps (see Stranded). */
+  keptSinceMs = 0;
   /** Its window was used up since its last commit. */
   wasFull = false;
   kept: KeptKeys[] = [];

@@ -51,7 +51,7 @@ export class Stranded {
     const { waiters, board } = this.#dispatcher;
     if (waiters.of(member) === undefined || board.ready.peek() !== none) return never;
     const isKeeping = this.keeps(member) || this.#keptOfFormer(member).length > 0;
-    return isKeeping ? member.leaseStartMs + member.sessionMs : never;
+    return isKeeping ? Math.max(member.leaseStartMs, member.keptSinceMs) + member.sessionMs : never;
   }
 
   /** It has waited long enough. */
@@ -69,7 +69,10 @@ export class Stranded {
       this.#dispatcher.ledger
         .finished(store.partition[store.batchOf[ref]!]!)
         .has(store.offset(ref));
+    // It is looked at again after as long a wait, should it come to nothing now.
+    member.keptSinceMs = now.monotonicMs;
     const numbers: number[] = [];
+    let unproven = member.inHand;
     for (let n = range.grants.firstN; n < range.end; n++) {
       const ref = range.ref(n);
       const isOfKey = ref !== none && key >= 0 && store.key[ref] === key;
@@ -77,7 +80,10 @@ export class Stranded {
       // The order of a key that has a deleted record in hand is not touched: its lease will end.
       if (isGone(ref)) return;
       numbers.push(n);
+      if (n < range.proven) unproven++;
     }
+    // A suspect in its hand is not to be with more than few others.
+    if (unproven > member.suspectLimit) return;
     waiters.give(waiter, [this.#regrant(range, numbers, to, now)]);
     this.#dispatcher.dropIfDone(range);
   }
