@@ -3,7 +3,7 @@ import { joinError } from '../groups/classic/responses.ts';
 import { consumerProtocolType } from '../groups/consumer-protocol.ts';
 import { ErrorCode } from '../protocol/error-codes.ts';
 import { joinGroupRequest, joinGroupResponse } from '../protocol/schema/11-join-group.ts';
-import { lazyMap } from '../protocol/slices.ts';
+import { Lazy } from '../protocol/slices.ts';
 import { clientHost } from './client-host.ts';
 import { defineHandler } from './handler.ts';
 import { lacksSlot } from './keyed/open-ledger.ts';
@@ -25,7 +25,7 @@ export const joinGroup = defineHandler({
     const respond = broker.groups.paced((response: JoinGroupResponse) => {
       const { members } = response;
       if (members.length <= membersPerTurn) answer(response);
-      else answerInSlices({ ...response, members: lazyMap(members, (member) => member) });
+      else answerInSlices({ ...response, members: new Lazy(members) });
     });
     // It may close before the answer, and then nobody is heard on it any more.
     broker.groups.connections.open(context);

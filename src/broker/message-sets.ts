@@ -1,6 +1,6 @@
 import { ErrorCode } from '../protocol/error-codes.ts';
 import { isPacked } from '../protocol/records/batch-header.ts';
-import type { DownConverted } from '../protocol/records/down-convert.ts';
+import type { DownConversion, DownConverted } from '../protocol/records/down-convert.ts';
 import { type BatchConversion, convertBatches } from '../replica/stored-batches.ts';
 import type { Broker } from './broker.ts';
 
@@ -90,7 +90,7 @@ export class MessageSets {
    * Before version 3 a message that is larger than what the client takes of a partition is cut:
    * this is how the client learns of it. Where merely the answer is full it comes another time.
    */
-  #oversized(isLimitOfPartition: boolean): BatchConversion['asked']['oversized'] {
+  #oversized(isLimitOfPartition: boolean): DownConversion['oversized'] {
     if (this.#apiVersion >= oneAtLeastFrom) return this.#isEmpty ? 'given whole' : 'left out';
     return isLimitOfPartition ? 'cut' : 'left out';
   }

@@ -4,6 +4,7 @@
  */
 
 import { constants, gunzipSync, gzipSync } from 'node:zlib';
+import { asBuffer } from './as-buffer.ts';
 import { type Codec, type Codecs, DecompressionError } from './compression.ts';
 import { compressLz4, decompressLz4 } from './lz4-frame.ts';
 import { compressSnappy, decompressSnappy } from './snappy-xerial.ts';
@@ -54,8 +55,4 @@ export const codecs: Codecs = { gzip, snappy, lz4, zstd };
 
 function tooLarge(codec: string, bytesMax: number, cause?: unknown): DecompressionError {
   return new DecompressionError(`${codec}: more than ${bytesMax} bytes`, true, cause);
-}
-
-function asBuffer(bytes: Uint8Array): Buffer {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }

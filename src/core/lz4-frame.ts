@@ -10,6 +10,7 @@
  */
 
 import lz4 from 'lz4-napi';
+import { asBuffer } from './as-buffer.ts';
 import { DecompressionError } from './compression.ts';
 import { xxhash32 } from './xxhash32.ts';
 
@@ -202,8 +203,4 @@ function wordAt(input: Buffer, at: number, what: string): number {
 
 function tooLarge(bytesMax: number): DecompressionError {
   return new DecompressionError(`lz4: more than ${bytesMax} bytes`, true);
-}
-
-function asBuffer(bytes: Uint8Array): Buffer {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }

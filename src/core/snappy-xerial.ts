@@ -11,6 +11,7 @@
  */
 
 import snappyjs from 'snappyjs';
+import { asBuffer } from './as-buffer.ts';
 import { DecompressionError } from './compression.ts';
 import { expandSnappyBlock, snappyBlockLength } from './snappy-block.ts';
 
@@ -104,8 +105,4 @@ function startsWithMagic(input: Buffer, at: number): boolean {
   return (
     input.length - at >= magic.length && input.compare(magic, 0, magic.length, at, at + 8) === 0
   );
-}
-
-function asBuffer(bytes: Uint8Array): Buffer {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }

@@ -2,10 +2,13 @@
  * The other end of job-thread.ts: does one message after the other, in the order in which they
  * come.
  */
-import { parentPort, type TransferListItem } from 'node:worker_threads';
+
+import { parentPort } from 'node:worker_threads';
+import { asBuffer } from '../core/as-buffer.ts';
 import { AssertionFailed, assert } from '../core/assert.ts';
 import { codecs } from '../core/codecs.ts';
 import { ErrorCode } from '../protocol/error-codes.ts';
+import { movable } from './movable.ts';
 import { type BatchToOpen, type OpenedBatch, openBatch, unlimitedAllowance } from './open-batch.ts';
 import {
   answerQuestion,
@@ -74,7 +77,7 @@ export type JobReport = OpenReport | AskReport | UnpackReport | ConvertReport | 
 const port = parentPort;
 assert(port !== null, 'this module is the main one of a worker thread');
 port.on('message', (command: JobCommand) => {
-  const transfer: TransferListItem[] = [];
+  const transfer: ArrayBuffer[] = [];
   let report: JobReport;
   try {
     report = run(command, transfer);
@@ -86,7 +89,7 @@ port.on('message', (command: JobCommand) => {
   port.postMessage(report, transfer);
 });
 
-function run(command: JobCommand, transfer: TransferListItem[]): JobReport {
+function run(command: JobCommand, transfer: ArrayBuffer[]): JobReport {
   switch (command.kind) {
     case 'open':
       return openAll(command, transfer);
@@ -110,7 +113,7 @@ function run(command: JobCommand, transfer: TransferListItem[]): JobReport {
   }
 }
 
-function openAll({ batches, bytesLeft }: OpenCommand, transfer: TransferListItem[]): OpenReport {
+function openAll({ batches, bytesLeft }: OpenCommand, transfer: ArrayBuffer[]): OpenReport {
   let left = bytesLeft;
   const opened = batches.map((batch) => {
     const allowed = Math.min(batch.rules.openedBytesMax, left);
@@ -133,15 +136,4 @@ function openAll({ batches, bytesLeft }: OpenCommand, transfer: TransferListItem
 function bytesOf({ verdict, rewritten }: OpenedBatch, allowed: number): number {
   if (verdict.ok) return (verdict.opened?.length ?? 0) + (rewritten?.length ?? 0);
   return verdict.errorCode === ErrorCode.MESSAGE_TOO_LARGE ? allowed : 0;
-}
-
-function asBuffer({ buffer, byteOffset, length }: Uint8Array): Buffer {
-  return Buffer.from(buffer, byteOffset, length);
-}
-
-/** Node's pool of small buffers stays here. */
-function movable(bytes: Buffer, transfer: TransferListItem[]): Uint8Array {
-  const own = bytes.buffer.byteLength === bytes.length ? bytes : new Uint8Array(bytes);
-  transfer.push(own.buffer as ArrayBuffer);
-  return own;
 }

@@ -1,7 +1,9 @@
+import { asBuffer } from '../core/as-buffer.ts';
 import { assert } from '../core/assert.ts';
 import { batchOverheadBytes, readBatchLength } from '../protocol/records/batch-header.ts';
 import type { Job, JobThread } from './job-thread.ts';
 import type { JobCommand, JobReport, OpenCommand } from './job-worker.ts';
+import { movableCopy } from './movable.ts';
 import type {
   BatchOpener,
   BatchToOpen,
@@ -63,9 +65,8 @@ class OpenJob implements Job {
       const batchBytes = readBatchLength(records, 0) + batchOverheadBytes;
       bytes += batchBytes;
       if (command.length > 0 && bytes > messageBytesMax) break;
-      const copy = new Uint8Array(records.subarray(0, batchBytes));
+      const copy = movableCopy(records.subarray(0, batchBytes), transfer);
       command.push({ records: copy, rules, compressionType });
-      transfer.push(copy.buffer);
     }
     return { kind: 'open', batches: command, bytesLeft: this.#bytesLeft };
   }
@@ -88,8 +89,4 @@ class OpenJob implements Job {
   onStopped(): void {
     this.#done('stopped');
   }
-}
-
-function asBuffer({ buffer, byteOffset, length }: Uint8Array): Buffer {
-  return Buffer.from(buffer, byteOffset, length);
 }

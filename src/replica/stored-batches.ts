@@ -3,6 +3,7 @@
  * it; for Fetch of old versions, which wants it in another format. A small batch is opened here and
  * now, a large one by the thread for such jobs.
  */
+import { asBuffer } from '../core/as-buffer.ts';
 import { assert } from '../core/assert.ts';
 import { type Codecs, DecompressionError } from '../core/compression.ts';
 import { isPacked } from '../protocol/records/batch-header.ts';
@@ -20,6 +21,7 @@ import {
 } from '../protocol/records/iterate.ts';
 import type { JobThread } from './job-thread.ts';
 import type { JobCommand, JobReport } from './job-worker.ts';
+import { movableCopy } from './movable.ts';
 
 export interface BatchQuestion {
   /** The first record that is not earlier; or the first of those that are latest. */
@@ -92,7 +94,11 @@ export class StoredBatches {
     conversion: BatchConversion,
   ): Promise<DownConverted | 'damaged' | 'stopped'> {
     return this.#ask(
-      (transfer) => ({ kind: 'convert', batches: movableCopies(batches, transfer), conversion }),
+      (transfer) => ({
+        kind: 'convert',
+        batches: batches.map((batch) => movableCopy(batch, transfer)),
+        conversion,
+      }),
       (report) => {
         assert(report.kind === 'converted', 'the thread answers in order');
         const { result } = report;
@@ -118,21 +124,6 @@ export class StoredBatches {
       });
     });
   }
-}
-
-/** What goes to the thread changes hands; what the broker stores or reads stays here. */
-function movableCopy(bytes: Buffer, transfer: ArrayBuffer[]): Uint8Array {
-  const copy = new Uint8Array(bytes);
-  transfer.push(copy.buffer);
-  return copy;
-}
-
-function movableCopies(pieces: readonly Buffer[], transfer: ArrayBuffer[]): Uint8Array[] {
-  return pieces.map((piece) => movableCopy(piece, transfer));
-}
-
-function asBuffer({ buffer, byteOffset, length }: Uint8Array): Buffer {
-  return Buffer.from(buffer, byteOffset, length);
 }
 
 const noRecords: Buffer = Buffer.alloc(0);
