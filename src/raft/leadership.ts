@@ -70,9 +70,8 @@ export class Leadership {
    * When the newest round of messages was sent that a majority of the voters has answered: nobody
    * else can have become leader before an election timeout after that (thesis, section 6.4.1).
    */
-  #heardMs(nowMs: number): number {
-    const heardMs = this.#reached((id) => this.#peers.get(id)!.answeredSentMs, nowMs);
-    return Math.max(heardMs, this.#sinceMs);
+  #answeredMs(nowMs: number): number {
+    return this.#reached((id) => this.#peers.get(id)!.answeredSentMs, nowMs);
   }
 
   #reached(of: (id: string) => number, own: number): number {
@@ -84,13 +83,13 @@ export class Leadership {
   /** Until when nobody else can lead. Votes count for nothing here: they were asked for before. */
   leaseEndMs(nowMs: number): number {
     if (this.#successor?.isTold === true) return Number.NEGATIVE_INFINITY;
-    const heardMs = this.#reached((id) => this.#peers.get(id)!.answeredSentMs, nowMs);
-    return heardMs + this.#options.electionTimeoutMs * leaseShare;
+    return this.#answeredMs(nowMs) + this.#options.electionTimeoutMs * leaseShare;
   }
 
   /** No majority has answered for so long that there may be another leader (thesis, 6.2). */
   isForsaken(nowMs: number): boolean {
-    return nowMs - this.#heardMs(nowMs) > this.#options.electionTimeoutMs;
+    const heardMs = Math.max(this.#answeredMs(nowMs), this.#sinceMs);
+    return nowMs - heardMs > this.#options.electionTimeoutMs;
   }
 
   sendHeartbeats(commitIndex: number, nowMs: number): void {
@@ -104,23 +103,16 @@ export class Leadership {
 
   /** Sends to each peer what it lacks, as far as there is room on the way. */
   sendAppends(commitIndex: number, nowMs: number): void {
-    for (const peer of this.#peers.values()) this.#sendTo(peer, commitIndex, nowMs, false);
+    for (const peer of this.#peers.values()) this.#sendTo(peer, commitIndex, nowMs);
   }
 
-  /** The first message of a term: even without entries it says who leads. */
-  sendProbes(commitIndex: number, nowMs: number): void {
-    for (const peer of this.#peers.values()) this.#sendTo(peer, commitIndex, nowMs, true);
-  }
-
-  #sendTo(peer: Peer, commitIndex: number, nowMs: number, evenEmpty: boolean): void {
+  #sendTo(peer: Peer, commitIndex: number, nowMs: number): void {
     const { log, memberships, appendsUnderWayMax, lastFitting, send, self, term } = this.#options;
-    let isEmptyDue = evenEmpty;
     while (peer.mayAppend(appendsUnderWayMax)) {
       const first = peer.nextIndex;
       const isEmpty = first > log.lastIndex;
       // Only a peer whose log is known needs nothing.
-      if (isEmpty && !isEmptyDue && peer.state === PeerState.replicate) return;
-      isEmptyDue = false;
+      if (isEmpty && peer.state === PeerState.replicate) return;
       const prevTerm = log.termAt(first - 1);
       if (prevTerm === undefined) {
         peer.awaitSnapshot();
@@ -147,7 +139,7 @@ export class Leadership {
     assert(reply.matched <= this.#options.log.lastIndex, 'a follower has what the leader sent');
     peer.onAnswered(reply.sentMs);
     const isNews = peer.onMatched(reply.matched);
-    this.#sendTo(peer, commitIndex, nowMs, false);
+    this.#sendTo(peer, commitIndex, nowMs);
     this.#tellSuccessor();
     return isNews;
   }
@@ -159,7 +151,7 @@ export class Leadership {
     if (peer.state === PeerState.snapshot || !peer.isRejectionOf(reply.prevIndex)) return;
     const last = this.#options.log.lastUpTo(reply.hintIndex, reply.hintTerm);
     peer.probe(Math.min(last + 1, reply.prevIndex));
-    this.#sendTo(peer, commitIndex, nowMs, true);
+    this.#sendTo(peer, commitIndex, nowMs);
   }
 
   onHeartbeatReply(reply: HeartbeatReply, commitIndex: number, nowMs: number): void {
@@ -167,7 +159,7 @@ export class Leadership {
     if (peer === undefined) return;
     peer.onAnswered(reply.sentMs);
     peer.onHeartbeatReply();
-    this.#sendTo(peer, commitIndex, nowMs, false);
+    this.#sendTo(peer, commitIndex, nowMs);
   }
 
   /** The driver's snapshot has arrived there, or not; a new look at what it has decides. */

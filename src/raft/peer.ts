@@ -27,10 +27,6 @@ export class Peer {
     this.nextIndex = nextIndex;
   }
 
-  get appendsUnderWay(): number {
-    return this.#underWay.length;
-  }
-
   mayAppend(underWayMax: number): boolean {
     if (this.state === PeerState.snapshot) return false;
     return this.#underWay.length < (this.state === PeerState.probe ? 1 : underWayMax);

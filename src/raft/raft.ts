@@ -15,17 +15,6 @@ import {
 import { TermLog, type TermRun } from './term-log.ts';
 
 /**
- * The consensus core: pure and synchronous. Messages, the time and reports of what is on disk come
- * in by calls; what is to be done comes out of `takeReady`. No sockets, files, clocks or
- * randomness. Sections are those of the Raft paper (extended version), where a thesis is named
- * those of Ongaro's.
- *
- * What has to be durable before what is in here, not left to the driver: votes, and answers to
- * appends, are among the messages only after the driver has reported that they are on disk.
- * Entries are known by index and term alone; what is in them is the driver's.
- */
-
-/**
  * - follower: takes entries from a leader. election timeout => preCandidate
  * - preCandidate: asks whether an election would do. majority => candidate; a leader => follower
  * - candidate: waits for votes, its own counts once it is on disk. majority => leader
@@ -39,6 +28,16 @@ export const Role = {
 } as const;
 export type Role = (typeof Role)[keyof typeof Role];
 
+/**
+ * The consensus core: pure and synchronous. Messages, the time and reports of what is on disk come
+ * in by calls; what is to be done comes out of `takeReady`. No sockets, files, clocks or
+ * randomness. Sections are those of the Raft paper (extended version), where a thesis is named
+ * those of Ongaro's.
+ *
+ * What has to be durable before what is in here, not left to the driver: votes, and answers to
+ * appends, are among the messages only after the driver has reported that they are on disk.
+ * Entries are known by index and term alone; what is in them is the driver's.
+ */
 export class Raft {
   readonly #options: RaftOptions;
   readonly #self: string;
@@ -47,6 +46,7 @@ export class Raft {
   readonly #follower: Follower;
   readonly #outbox: Outbox;
   #role: Role = Role.follower;
+  /** Of this term, as far as it is known. */
   #leaderId: string | undefined;
   #leadership: Leadership | undefined;
   /** Up to here the log is on disk. */
@@ -91,10 +91,6 @@ export class Raft {
   get hardState(): HardState {
     return this.#outbox.hardState;
   }
-  /** Of this term, as far as it is known. */
-  get leaderId(): string | undefined {
-    return this.#leaderId;
-  }
   get lastIndex(): number {
     return this.#log.lastIndex;
   }
@@ -127,16 +123,6 @@ export class Raft {
 
   get mayPropose(): boolean {
     return this.#leadership !== undefined && !this.#leadership.isHandingOver;
-  }
-
-  /** How far a peer has got, for the leader. */
-  matchIndex(id: string): number | undefined {
-    return this.#leadership?.peers.get(id)?.matchIndex;
-  }
-
-  /** When `tick` has something to do. */
-  get tickDueMs(): number {
-    return this.#role === Role.leader ? this.#heartbeatDueMs : this.#electionMs;
   }
 
   takeReady(): Ready {

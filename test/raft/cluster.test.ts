@@ -2,7 +2,6 @@ import assert from 'node:assert/strict';
 import test from 'node:test';
 import { noTotals, RaftWorld, type Totals } from './world.ts';
 
-/** A seed that failed once comes first, with what it found. */
 const seeds = Array.from({ length: 300 }, (_, seed) => seed);
 const steps = 2000;
 const stepsToSettle = 4000;
