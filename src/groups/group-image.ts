@@ -64,14 +64,6 @@ const sliceBytes = 256 * 1024;
 const memberBytesMin = 8;
 const protocolBytesMin = 2;
 
-export function encodeGroupImage(image: GroupImage): Buffer {
-  const slices = encodeGroupImageInSlices(image);
-  for (;;) {
-    const { done, value } = slices.next();
-    if (done === true) return value;
-  }
-}
-
 /** Yields where a turn of the event loop may end. */
 export function* encodeGroupImageInSlices(image: GroupImage): Generator<undefined, Buffer> {
   const writer = new ByteWriter();

@@ -7,7 +7,7 @@ import { existsSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { codecs } from '../../src/core/codecs.ts';
 import { Compression, type CompressionId } from '../../src/core/compression.ts';
-import { encodeGroupImage } from '../../src/groups/group-image.ts';
+import { encodeGroupImage } from '../groups/encode-group-image.ts';
 import { type BatchInput, buildBatch } from '../../src/protocol/records/build.ts';
 import * as commands from '../../src/state/commands.ts';
 import { EntryType } from '../../src/state/entry-types.ts';

@@ -2,11 +2,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { BytesError } from '../../src/core/bytes.ts';
 import { seededRandom } from '../../src/core/random.ts';
-import {
-  decodeGroupImage,
-  encodeGroupImage,
-  type GroupImage,
-} from '../../src/groups/group-image.ts';
+import { decodeGroupImage, type GroupImage } from '../../src/groups/group-image.ts';
+import { encodeGroupImage } from './encode-group-image.ts';
 
 const full: GroupImage = {
   protocolType: 'consumer',

@@ -56,6 +56,8 @@ export class Stranded {
 
   /** It has waited long enough. */
   takeAgain(member: Member, now: Now): void {
+    // It is looked at again after as long a wait, should it come to nothing now.
+    member.keptSinceMs = now.monotonicMs;
     const { waiters, board } = this.#dispatcher;
     const waiter = waiters.of(member)!;
     const to = waiter.ranges[0]!;
@@ -69,8 +71,6 @@ export class Stranded {
       this.#dispatcher.ledger
         .finished(store.partition[store.batchOf[ref]!]!)
         .has(store.offset(ref));
-    // It is looked at again after as long a wait, should it come to nothing now.
-    member.keptSinceMs = now.monotonicMs;
     const numbers: number[] = [];
     let unproven = member.inHand;
     for (let n = range.grants.firstN; n < range.end; n++) {

@@ -16,12 +16,9 @@ import type { ClassicGroup } from '../../../src/groups/classic/group.ts';
 import type { JoinGroupResponse, SyncGroupResponse } from '../../../src/groups/classic/messages.ts';
 import { encodeAssignment, readAssignment } from '../../../src/groups/consumer-protocol.ts';
 import type { Now } from '../../../src/groups/deadlines.ts';
-import {
-  decodeGroupImage,
-  encodeGroupImage,
-  type GroupImage,
-} from '../../../src/groups/group-image.ts';
+import { decodeGroupImage, type GroupImage } from '../../../src/groups/group-image.ts';
 import { ErrorCode } from '../../../src/protocol/error-codes.ts';
+import { encodeGroupImage } from '../encode-group-image.ts';
 import { subscription } from './subscription.ts';
 
 export const groupId = 'g';

@@ -25,12 +25,9 @@ import { ClassicCoordinator } from '../../../src/groups/classic/coordinator.ts';
 import type { ClassicGroup } from '../../../src/groups/classic/group.ts';
 import type { JoinGroupResponse } from '../../../src/groups/classic/messages.ts';
 import type { Now } from '../../../src/groups/deadlines.ts';
-import {
-  decodeGroupImage,
-  encodeGroupImage,
-  type GroupImage,
-} from '../../../src/groups/group-image.ts';
+import { decodeGroupImage, type GroupImage } from '../../../src/groups/group-image.ts';
 import { errorName } from '../../../src/protocol/error-codes.ts';
+import { encodeGroupImage } from '../encode-group-image.ts';
 import {
   assignmentOf,
   assignmentText,
