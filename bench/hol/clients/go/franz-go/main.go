@@ -36,23 +36,17 @@ func open(settings program.Settings, member *program.Member) (leave func()) {
 	if err != nil {
 		log.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		for ctx.Err() == nil {
-			fetches := client.PollFetches(ctx)
-			fetches.EachError(func(_ string, partition int32, err error) {
-				if !errors.Is(err, context.Canceled) {
-					log.Printf("fetch of partition %d: %v", partition, err)
-				}
-			})
-			handle(ctx, fetches, member)
-		}
-	}()
+	stop := program.Repeat(func(ctx context.Context) {
+		fetches := client.PollFetches(ctx)
+		fetches.EachError(func(_ string, partition int32, err error) {
+			if !errors.Is(err, context.Canceled) {
+				log.Printf("fetch of partition %d: %v", partition, err)
+			}
+		})
+		handle(ctx, fetches, member)
+	})
 	return func() {
-		cancel()
-		<-ended
+		stop()
 		client.Close()
 	}
 }

@@ -15,6 +15,7 @@ package program
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"log"
@@ -49,6 +50,22 @@ type Member struct {
 
 // Open makes a consumer join the group; what it answers makes it leave.
 type Open func(settings Settings, member *Member) (leave func())
+
+// Repeat calls a step again and again, until it is stopped and the last step has ended.
+func Repeat(step func(ctx context.Context)) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for ctx.Err() == nil {
+			step(ctx)
+		}
+	}()
+	return func() {
+		cancel()
+		<-ended
+	}
+}
 
 // Assigned is to be told how many partitions the member has now.
 func (m *Member) Assigned(count int) {

@@ -23,20 +23,14 @@ func open(settings program.Settings, member *program.Member) (leave func()) {
 	if err != nil {
 		log.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		for ctx.Err() == nil {
-			err := group.Consume(ctx, []string{settings.Topic}, &handler{settings.Topic, member})
-			if err != nil && !errors.Is(err, sarama.ErrClosedConsumerGroup) {
-				log.Printf("consume: %v", err)
-			}
+	stop := program.Repeat(func(ctx context.Context) {
+		err := group.Consume(ctx, []string{settings.Topic}, &handler{settings.Topic, member})
+		if err != nil && !errors.Is(err, sarama.ErrClosedConsumerGroup) {
+			log.Printf("consume: %v", err)
 		}
-	}()
+	})
 	return func() {
-		cancel()
-		<-ended
+		stop()
 		if err := group.Close(); err != nil {
 			log.Printf("close: %v", err)
 		}
