@@ -7,7 +7,7 @@ export function movableCopy(bytes: Uint8Array, transfer: ArrayBuffer[]): Uint8Ar
   return copy;
 }
 
-/** The bytes themselves where they have their memory alone, and not in the pool of small buffers. */
+/** The bytes themselves where they have their memory alone, and not in the pool of small ones. */
 export function movable(bytes: Buffer, transfer: ArrayBuffer[]): Uint8Array {
   if (bytes.buffer.byteLength !== bytes.length) return movableCopy(bytes, transfer);
   transfer.push(bytes.buffer as ArrayBuffer);
