@@ -1,5 +1,6 @@
 import { figuresOf, type Lease, leaseOf, oldestLease } from '../../groups/keyed/figures.ts';
 import type { Member } from '../../groups/keyed/member.ts';
+import { demandOf } from '../../groups/keyed/room.ts';
 import { slotsMax } from '../../state/keyed/keyed-table.ts';
 import type { Topic } from '../../state/topics.ts';
 import type { Broker } from '../broker.ts';
@@ -229,7 +230,7 @@ function memberView(broker: Broker, { dispatcher }: Delivery, member: Member) {
     client: member.traits.name,
     lanes: present.map(({ lane }) => lane).sort((a, b) => a - b),
     inHand: member.inHand,
-    window: dispatcher.windowSize(member),
+    window: member.window.size(demandOf(dispatcher, member)),
     handledNotCommitted: member.unfinished - member.inHand,
     leaseMs: Number.isFinite(member.leaseMs) ? member.leaseMs : null,
     oldestLease: lease === undefined ? null : leaseView(broker, lease),

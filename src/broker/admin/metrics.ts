@@ -1,5 +1,6 @@
 import { Counter, Gauge, Registry } from 'prom-client';
 import type { DeliveryCounters } from '../../groups/keyed/counters.ts';
+import { demandOf } from '../../groups/keyed/room.ts';
 import type { HttpAnswer } from '../../net/http-server.ts';
 import type { NetCounters } from '../../net/limits.ts';
 import type { Broker } from '../broker.ts';
@@ -116,6 +117,7 @@ function addDeliveries(registry: Registry, broker: Broker): void {
 
 function windowOf({ dispatcher }: Delivery): number {
   let sum = 0;
-  for (const member of dispatcher.members.values()) sum += dispatcher.windowSize(member);
+  for (const member of dispatcher.members.values())
+    sum += member.window.size(demandOf(dispatcher, member));
   return sum;
 }

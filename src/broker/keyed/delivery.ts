@@ -41,6 +41,7 @@ export class Delivery {
   readonly #parked = new Map<number, LaneWaiter>();
   /** Fetches that ask for grants of before a restart, which are not loaded yet. */
   readonly #loading = new Set<() => void>();
+  readonly #aheadDurable = new WeakMap<LaneRange, Promise<boolean>>();
   #unflushed: KeyedEffect[] = [];
   #serveIsDue = false;
   #isStopped = false;
@@ -195,6 +196,21 @@ export class Delivery {
 
   onApplied(entry: StoredEntry): void {
     this.#feed.onApplied(entry);
+  }
+
+  /** A fetch was answered: the one that will follow is granted its records now, if that pays. */
+  grantAhead(answered: Waiter): void {
+    const { ahead } = this.dispatcher;
+    if (this.#isStopped || !ahead.isWorthwhile(answered)) return;
+    const ranges = ahead.grant(answered, this.#broker.keyed.now());
+    const durable = new Promise<boolean>((resolve) => this.flush(resolve));
+    for (const range of ranges) this.#aheadDurable.set(range, durable);
+    this.pull();
+  }
+
+  /** Whether what the range was last granted ahead is durable, once that is settled. */
+  isAheadDurable(range: LaneRange): Promise<boolean> {
+    return this.#aheadDurable.get(range)!;
   }
 
   /** Grants to waiting fetches what there is; reads on if it is little. */

@@ -23,8 +23,10 @@ export interface LanePart {
   readonly range: LaneRange;
   readonly from: number;
   readonly to: number;
-  /** Granted by this fetch, and not asked for again. */
+  /** Granted by this fetch, or for it, and not asked for again. */
   readonly isNew: boolean;
+  /** Whether its grants are durable; undefined: as everything that is planned now. */
+  readonly durable: Promise<boolean> | undefined;
 }
 
 interface PlannedPart extends LanePart {
@@ -59,16 +61,29 @@ export class LaneAnswer {
     this.#logParts = logParts;
   }
 
-  send(parts: readonly LanePart[]): void {
-    this.#send(parts).catch((error: unknown) => this.#context.broker.fatal(error));
+  /** `onWhole` is told which new parts have left from their beginning to their end. */
+  send(parts: readonly LanePart[], onWhole?: (sent: readonly LanePart[]) => void): void {
+    this.#send(parts, onWhole).catch((error: unknown) => this.#context.broker.fatal(error));
   }
 
-  async #send(parts: readonly LanePart[]): Promise<void> {
+  /** What the parts of an answer rest on. Of one without any: on all that is planned. */
+  #durable(parts: readonly LanePart[]): Promise<boolean> {
+    const ahead = parts.map(({ durable }) => durable).filter((durable) => durable !== undefined);
+    if (ahead.length > 0 && ahead.length === parts.length) {
+      return Promise.all(ahead).then((all) => all.every((isDurable) => isDurable));
+    }
+    return new Promise((resolve) => {
+      this.#context.broker.replica.afterPlanned((outcome) => resolve(outcome === 'applied'));
+    });
+  }
+
+  async #send(
+    parts: readonly LanePart[],
+    onWhole: ((sent: readonly LanePart[]) => void) | undefined,
+  ): Promise<void> {
     const { broker } = this.#context;
     const bytesMax = this.#options.maxBytes;
-    const durable = new Promise<boolean>((resolve) => {
-      broker.replica.afterPlanned((outcome) => resolve(outcome === 'applied'));
-    });
+    const durable = this.#durable(parts);
     const log = this.#logParts.isEmpty ? undefined : await this.#logParts.read();
     if (parts.length === 0) {
       this.#write([], [], log);
@@ -93,7 +108,7 @@ export class LaneAnswer {
     // Checked once more, in the turn in which the bytes leave.
     const { invariants } = broker.keyed;
     const planned = plan(parts, bytesMax, { invariants, bytes });
-    this.#write(planned, this.#records(planned, bytes, opened), log, read.release);
+    this.#write(planned, this.#records(planned, bytes, opened), log, read.release, onWhole);
   }
 
   /** Large compressed batches that have to be taken apart are opened elsewhere. */
@@ -153,6 +168,7 @@ export class LaneAnswer {
     records: readonly Buffer[][],
     log: LogAnswer | undefined,
     release?: () => void,
+    onWhole?: (sent: readonly LanePart[]) => void,
   ): void {
     const { apiVersion, reply, broker, client } = this.#context;
     const responses = new Map<string, FetchResponseInput['responses'][number]>();
@@ -184,6 +200,8 @@ export class LaneAnswer {
       if (planned.length === 0) return;
       const now = broker.keyed.now();
       for (const part of planned) afterWritten(part, isWhole, client.connectionId, now);
+      const sent = planned.filter((part) => isWhole && part.isNew && part.end === part.to);
+      if (sent.length > 0) onWhole?.(sent);
     });
   }
 

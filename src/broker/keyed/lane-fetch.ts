@@ -5,6 +5,7 @@ import type { Granted } from '../../groups/keyed/grant.ts';
 import type { LaneRange } from '../../groups/keyed/lane-range.ts';
 import type { Member } from '../../groups/keyed/member.ts';
 import { none } from '../../groups/keyed/record-store.ts';
+import { roomOf } from '../../groups/keyed/room.ts';
 import type { Parked } from '../broker.ts';
 import { type FetchOptions, type FetchRequestView, RequestedPartitions } from '../fetch-request.ts';
 import type { RequestContext } from '../handler.ts';
@@ -107,7 +108,14 @@ export class LaneFetch implements Parked {
     const parts: LanePart[] = [];
     for (const ask of this.#asks) {
       for (const { range, from } of ask.repeats) {
-        parts.push({ delivery: ask.delivery, range, from, to: range.end, isNew: false });
+        parts.push({
+          delivery: ask.delivery,
+          range,
+          from,
+          to: range.end,
+          isNew: false,
+          durable: undefined,
+        });
       }
     }
     for (const ask of this.#asks) this.#grant(ask, parts);
@@ -231,7 +239,16 @@ export class LaneFetch implements Parked {
   #respond(parts: readonly LanePart[]): void {
     this.#unpark();
     for (const { delivery } of this.#asks) delivery.flush();
-    this.#answer.send(parts);
+    this.#answer.send(parts, (sent) => this.#grantAhead(sent));
+  }
+
+  #grantAhead(sent: readonly LanePart[]): void {
+    for (const ask of this.#asks) {
+      const isSent = ({ delivery, range }: LanePart) =>
+        delivery === ask.delivery && ask.atEnd.includes(range);
+      const atEnd = sent.filter(isSent).map(({ range }) => range);
+      if (atEnd.length > 0) ask.delivery.grantAhead(this.#waiterOf({ ...ask, atEnd }));
+    }
   }
 
   #respondEmpty(): void {
@@ -294,10 +311,13 @@ function isKeptEmpty({ delivery, member, atEnd }: Ask, now: Now): boolean {
     member.traits.proof === Proof.afterEmpty &&
     atEnd.some(({ sawEmpty }) => !sawEmpty) &&
     member.inHand > 0 &&
-    delivery.dispatcher.room(member, now) <= 0
+    roomOf(delivery.dispatcher, member, now) <= 0
   );
 }
 
 function addGranted(parts: LanePart[], delivery: Delivery, granted: readonly Granted[]): void {
-  for (const { range, from, to } of granted) parts.push({ delivery, range, from, to, isNew: true });
+  for (const { range, from, to, isAhead } of granted) {
+    const durable = isAhead ? delivery.isAheadDurable(range) : undefined;
+    parts.push({ delivery, range, from, to, isNew: true, durable });
+  }
 }

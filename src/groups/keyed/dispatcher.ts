@@ -2,8 +2,8 @@ import { assert } from '../../core/assert.ts';
 import type { KeyedEffect } from '../../state/keyed/effects.ts';
 import type { Ledger, LedgerRange } from '../../state/keyed/ledger.ts';
 import { Deadlines, type Now } from '../deadlines.ts';
+import { Ahead } from './ahead.ts';
 import { Board } from './board.ts';
-import { Proof } from './client-traits.ts';
 import { DeliveryCounters } from './counters.ts';
 import { type FailureSettings, Failures, type RangePart } from './failures.ts';
 import { Filing } from './filing.ts';
@@ -12,19 +12,13 @@ import { LaneRange } from './lane-range.ts';
 import { Member, type NewMember } from './member.ts';
 import { provenBy } from './proofs.ts';
 import { none } from './record-store.ts';
+import { demandOf } from './room.ts';
 import { Stranded } from './stranded.ts';
 import { type Waiter, Waiters } from './waiters.ts';
-import { type Demand, Window } from './window.ts';
+import { Window } from './window.ts';
 
-/** Twice the time that a window is made for: what is in hand for longer holds a slow record. */
-const slowMs = 200;
 /** After so long without work nothing is known of what comes next. */
 const idleMs = 200;
-/**
- * Of what is left, members that prove nothing take such a part of their part: the first ones get no
- * more slow records than the others can make up for with what remains.
- */
-const partsOfHungry = 2;
 /** How many timers one tick looks at, so that a turn of the loop stays short. */
 const timersPerTickMax = 1_000;
 
@@ -55,6 +49,7 @@ export class Dispatcher {
   readonly failures: Failures;
   readonly deadlines = new Deadlines();
   readonly waiters: Waiters;
+  readonly ahead: Ahead;
   readonly filing: Filing;
   readonly counters: DeliveryCounters;
   /** Records behind those that are loaded: they count as ready when windows are measured. */
@@ -77,6 +72,7 @@ export class Dispatcher {
     });
     this.failures = new Failures(this);
     this.waiters = new Waiters(this);
+    this.ahead = new Ahead(this);
     this.stranded = new Stranded(this);
     this.filing = new Filing(this);
   }
@@ -170,6 +166,7 @@ export class Dispatcher {
   closeLane(lane: number): void {
     const range = this.presentRange(lane);
     if (range === undefined) return;
+    this.ahead.withdraw(range);
     this.plan({ kind: 'rangeClosed', lane });
     range.isPresent = false;
     range.closedAt = range.member.grants;
@@ -252,63 +249,18 @@ export class Dispatcher {
     const { window, inHand, leaseStartMs } = waiter.member;
     // Nothing has been in its hand since that time.
     if (inHand === 0 && now.monotonicMs - leaseStartMs > idleMs) window.onIdle();
-    return grantRecords(this, waiter, now);
-  }
-
-  #demandOf(member: Member): Demand {
-    let heldRecords = 0;
-    for (const range of member.ranges) {
-      if (range.isPresent) heldRecords += this.board.heldRecords(range.id);
-    }
-    return { readyRecords: this.readyRecords, heldRecords, members: this.members.size };
-  }
-
-  /** How many records the member may have in hand. */
-  windowSize(member: Member): number {
-    return member.window.size(this.#demandOf(member));
-  }
-
-  /** How many more records the member may have in hand. */
-  room(member: Member, { monotonicMs }: Now): number {
-    const { traits } = member;
-    // What the client has queued behind its present work does not count against the window.
-    const queued =
-      traits.fetchesInBackground && traits.proof !== Proof.nothing ? member.lastAnswerRecords : 0;
-    const inHand = Math.max(member.inHand - queued, 0);
-    return Math.min(
-      this.#isSlow(member, monotonicMs) ? Math.max(1 - inHand, 0) : Number.POSITIVE_INFINITY,
-      this.#shareOf(member),
-      this.windowSize(member) - inHand,
-      this.settings.unfinishedMax - member.unfinished,
-      member.suspectLimit - member.inHand,
-    );
-  }
-
-  /**
-   * Its window is that of the records before, and nothing may queue behind a record that is
-   * slow. Of clients that prove nothing it cannot be told.
-   */
-  #isSlow({ traits, inHand, leaseStartMs }: Member, nowMs: number): boolean {
-    if (traits.proof === Proof.nothing || this.settings.window !== undefined) return false;
-    return inHand > 0 && nowMs - leaseStartMs > slowMs;
-  }
-
-  /** What one fetch may take of all that is ready, so that nobody idles beside it. */
-  #shareOf(member: Member): number {
-    if (this.settings.window !== undefined) return Number.POSITIVE_INFINITY;
-    // One that proves nothing has a large window, and always a fetch waiting.
-    const isHungry = member.traits.proof === Proof.nothing;
-    const sharers = isHungry ? this.members.size : this.waiters.size;
-    if (sharers <= 1) return Number.POSITIVE_INFINITY;
-    const parts = isHungry ? sharers * partsOfHungry : sharers;
-    const { readyRecords, heldRecords } = this.#demandOf(member);
-    return Math.max(Math.floor(readyRecords / parts), 1) + heldRecords;
+    const ahead = this.ahead.take(waiter, now);
+    if (ahead.length > 0) return ahead;
+    const granted = grantRecords(this, waiter, now);
+    const isRetried = granted.length === 0 && this.ahead.withdrawFor(waiter.member, now);
+    return isRetried ? grantRecords(this, waiter, now) : granted;
   }
 
   // What consumers say.
 
   /** A fetch names these present ranges at their ends, and so proves what was handled. */
   prove(member: Member, ranges: readonly LaneRange[], now: Now): void {
+    member.roundMs = now.monotonicMs - member.sentMs;
     const proven = provenBy(member.traits.proof, ranges);
     for (const [i, range] of ranges.entries()) this.#advanceProven(range, proven[i]!, now);
   }
@@ -373,7 +325,7 @@ export class Dispatcher {
     }
     const finished = before - member.unfinished;
     if (finished > 0) {
-      const demand = this.#demandOf(member);
+      const demand = demandOf(this, member);
       member.window.onCommit(finished, member.unfinished, member.wasFull, demand);
       member.wasFull = false;
       this.failures.onProgress(member);
@@ -445,22 +397,19 @@ export class Dispatcher {
     const count = range.countIn(from, to);
     if (count === 0) return;
     const { member, lane } = range;
+    // It may be of the same keys.
+    this.ahead.withdraw(range);
     member.unfinished -= count;
     member.inHand -= range.countIn(Math.max(from, range.proven), to);
     if (member.inHand === 0) member.leaseStartMs = now.monotonicMs;
     this.counters.returned += count;
     this.plan({ kind: 'returned', lane, from, to });
-    const { store } = this.board;
     for (let n = Math.max(from, range.finished); n < to; n++) {
       const ref = range.ref(n);
       if (ref === none) continue;
       range.set(n, none);
-      this.board.giveBack(ref);
-      if (wasSent) store.wasSent[ref] = 1;
-      const finished = this.ledger.finished(store.partition[store.batchOf[ref]!]!);
-      if (!finished.has(store.offset(ref))) continue;
-      this.failures.forget(ref);
-      this.board.delete(ref);
+      if (wasSent) this.board.store.wasSent[ref] = 1;
+      this.takeBack(ref);
     }
     if (from <= range.proven) range.proven = Math.max(range.proven, to);
     if (from <= range.finished) range.finished = Math.max(range.finished, to);
@@ -468,9 +417,19 @@ export class Dispatcher {
     this.failures.onProgress(member);
   }
 
+  /** A granted record may be granted again, unless it was deleted meanwhile. */
+  takeBack(ref: number): void {
+    const { store } = this.board;
+    this.board.giveBack(ref);
+    const finished = this.ledger.finished(store.partition[store.batchOf[ref]!]!);
+    if (!finished.has(store.offset(ref))) return;
+    this.failures.forget(ref);
+    this.board.delete(ref);
+  }
+
   /** When `tick` has something to do, monotonic; Infinity if it has nothing to wait for. */
   nextDueMs(): number {
-    let dueMs = this.deadlines.nextMs();
+    let dueMs = Math.min(this.deadlines.nextMs(), this.ahead.nextDueMs());
     for (const member of this.members.values()) {
       dueMs = Math.min(dueMs, leaseEndMs(member), this.stranded.dueMs(member));
     }
@@ -480,6 +439,7 @@ export class Dispatcher {
   /** Lets what is due happen; answers members whose lease has ended: they are to be expelled. */
   tick(now: Now): Member[] {
     this.deadlines.expire(now, timersPerTickMax);
+    this.ahead.expire(now);
     const expired: Member[] = [];
     for (const member of this.members.values()) {
       if (leaseEndMs(member) <= now.monotonicMs) expired.push(member);

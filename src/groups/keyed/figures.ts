@@ -150,7 +150,7 @@ export function areBooksRight({ members }: Dispatcher): boolean {
   for (const member of members.values()) {
     let [unfinished, inHand] = [0, 0];
     for (const range of member.ranges) {
-      unfinished += range.grants.records;
+      unfinished += range.grants.records - range.ahead;
       inHand += range.countIn(Math.max(range.proven, range.start), range.end);
     }
     if (unfinished !== member.unfinished || inHand !== member.inHand) return false;

@@ -76,6 +76,8 @@ export class Filing {
   deleteBelow(partition: number, to: number): void {
     const finished = this.#dispatcher.ledger.finished(partition);
     if (finished.low >= to) return;
+    // Else it would be sent, and there is nothing to send.
+    this.#dispatcher.ahead.withdrawAll();
     this.#dispatcher.plan({ kind: 'skipped', partition, from: finished.low, to });
     const { store } = this.#dispatcher.board;
     for (const batch of store.batchesOf(partition)) {

@@ -1,7 +1,9 @@
 import type { Now } from '../deadlines.ts';
 import type { Dispatcher } from './dispatcher.ts';
 import type { LaneRange } from './lane-range.ts';
+import type { Member } from './member.ts';
 import { none, RecordState } from './record-store.ts';
+import { roomOf } from './room.ts';
 import type { Waiter } from './waiters.ts';
 import { queueShare } from './window.ts';
 
@@ -10,6 +12,8 @@ export interface Granted {
   readonly range: LaneRange;
   readonly from: number;
   readonly to: number;
+  /** Granted before the fetch came (ahead.ts). */
+  readonly isAhead: boolean;
 }
 
 /**
@@ -24,7 +28,6 @@ const spreadRecordsMax = 1024;
 
 interface Draft {
   readonly range: LaneRange;
-  readonly from: number;
   /** Count, partition, offset of each run. */
   readonly runs: number[];
   bytes: number;
@@ -43,8 +46,58 @@ export function grantRecords(dispatcher: Dispatcher, waiter: Waiter, now: Now): 
     if (suspect === undefined) break;
     filler.grantSuspect(suspect.ref, suspect.limit);
   }
-  filler.fill(dispatcher.room(waiter.member, now), now);
+  filler.fill(roomOf(dispatcher, waiter.member, now), now);
   return filler.finish(now);
+}
+
+/** The same for a fetch that has not come yet. Answers the ranges that have something for it. */
+export function grantAhead(dispatcher: Dispatcher, waiter: Waiter, now: Now): LaneRange[] {
+  const { member } = waiter;
+  const filler = new Filler(dispatcher, waiter);
+  filler.fill(roomOf(dispatcher, member, now) - member.ahead, now);
+  return filler.plan();
+}
+
+/** What is granted of these ranges goes into an answer, and so into the member's hand. */
+export function takeInHand(
+  member: Member,
+  ranges: readonly LaneRange[],
+  now: Now,
+  isAhead: boolean,
+): Granted[] {
+  let records = 0;
+  for (const { ahead } of ranges) records += ahead;
+  if (records === 0) return [];
+  if (member.inHand === 0) member.leaseStartMs = now.monotonicMs;
+  member.inHand += records;
+  member.unfinished += records;
+  return beginAnswer(member, ranges, now, isAhead);
+}
+
+/** An answer with all that is granted of these ranges and in no answer yet. */
+export function beginAnswer(
+  member: Member,
+  ranges: readonly LaneRange[],
+  now: Now,
+  isAhead = false,
+): Granted[] {
+  member.answers++;
+  member.lastAnswerRecords = 0;
+  member.sentMs = now.monotonicMs;
+  member.handled = 0;
+  const granted: Granted[] = [];
+  for (const range of ranges) {
+    const { ahead, end } = range;
+    if (ahead === 0) continue;
+    range.takeAhead(member.grants);
+    member.grants += ahead;
+    member.lastAnswerRecords += ahead;
+    range.lastAnswerStart = end;
+    range.lastAnswerNumber = member.answers;
+    range.sawEmpty = false;
+    granted.push({ range, from: end, to: range.end, isAhead });
+  }
+  return granted;
 }
 
 class Filler {
@@ -61,7 +114,7 @@ class Filler {
     this.#dispatcher = dispatcher;
     this.#waiter = waiter;
     this.#bytesLeft = waiter.bytesMax;
-    this.#drafts = waiter.ranges.map((range) => ({ range, from: range.end, runs: [], bytes: 0 }));
+    this.#drafts = waiter.ranges.map((range) => ({ range, runs: [], bytes: 0 }));
   }
 
   grantSuspect(ref: number, limit: number): void {
@@ -73,9 +126,9 @@ class Filler {
     const draft = this.#drafts.find(({ range }) => range.id === holder) ?? this.#drafts[0]!;
     const { range } = draft;
     const { suspects } = range.member;
-    suspects.push({ range, n: range.end, limit });
+    suspects.push({ range, n: range.grantedEnd, limit });
     this.#take(draft, ref);
-    this.#noteContinuations(range, range.end - 1);
+    this.#noteContinuations(range, range.grantedEnd - 1);
     range.member.suspectLimit = Math.min(range.member.suspectLimit, limit);
   }
 
@@ -146,7 +199,7 @@ class Filler {
       draft.bytes = this.#waiter.laneBytesMax;
       return 0;
     }
-    const [from, grantedBefore] = [range.end, this.granted];
+    const [from, grantedBefore] = [range.grantedEnd, this.granted];
     let count = 0;
     for (let ref = start; ref < end; ref++) {
       if (!board.canGrant(ref, range.id)) continue;
@@ -175,7 +228,6 @@ class Filler {
     const { board, counters } = this.#dispatcher;
     const { store } = board;
     const { range, runs } = draft;
-    if (runs.length === 0) range.beginAnswer(range.member.grants + this.granted);
     board.grant(ref, range.id, range.member.number);
     range.push(ref);
     this.granted++;
@@ -195,7 +247,7 @@ class Filler {
   /** Keys of what was just granted may have more records, which now wait for this range alone. */
   #noteContinuations(range: LaneRange, from: number): void {
     const { store, keys } = this.#dispatcher.board;
-    for (let n = from; n < range.end; n++) {
+    for (let n = from; n < range.grantedEnd; n++) {
       const ref = range.ref(n);
       const key = store.key[ref]!;
       if (key < 0 || keys.nextPending[key] === none) continue;
@@ -207,26 +259,18 @@ class Filler {
   }
 
   finish(now: Now): Granted[] {
-    if (this.granted === 0) return [];
-    const { member } = this.#waiter;
-    if (member.inHand === 0) member.leaseStartMs = now.monotonicMs;
-    member.inHand += this.granted;
-    member.unfinished += this.granted;
-    member.grants += this.granted;
+    return takeInHand(this.#waiter.member, this.plan(), now, false);
+  }
+
+  /** Answers the ranges of which something was granted. */
+  plan(): LaneRange[] {
+    const { member, laneBytesMax } = this.#waiter;
+    member.isAnswerFull = !this.hasBytes || this.#drafts.some(({ bytes }) => bytes >= laneBytesMax);
     this.#dispatcher.counters.granted += this.granted;
-    member.lastAnswerRecords = this.granted;
-    member.answers++;
-    member.sentMs = now.monotonicMs;
-    member.handled = 0;
-    const granted: Granted[] = [];
-    for (const { range, from, runs } of this.#drafts) {
-      if (runs.length === 0) continue;
+    const granted = this.#drafts.filter(({ runs }) => runs.length > 0);
+    for (const { range, runs } of granted) {
       this.#dispatcher.plan({ kind: 'granted', lane: range.lane, runs });
-      range.lastAnswerStart = from;
-      range.lastAnswerNumber = member.answers;
-      range.sawEmpty = false;
-      granted.push({ range, from, to: range.end });
     }
-    return granted;
+    return granted.map(({ range }) => range);
   }
 }

@@ -5,8 +5,8 @@ import { none } from './record-store.ts';
 
 /**
  * What the leader remembers of one range beyond its ledger: which loaded records its lane numbers
- * stand for, and what the client has proven. Invariant: finished <= proven <= end, where they are
- * positions; single grants between may be returned or finished out of turn.
+ * stand for, and what the client has proven. Invariant: finished <= proven <= end <= grantedEnd,
+ * where they are positions; single grants below `end` may be returned or finished out of turn.
  */
 export class LaneRange {
   /** Place in the dispatcher's table of ranges, what keys name as their holder. */
@@ -14,8 +14,10 @@ export class LaneRange {
   readonly lane: number;
   readonly member: Member;
   readonly start: number;
-  /** The next lane number. */
+  /** Behind the last lane number that an answer was made of: where the client asks next. */
   end: number;
+  /** The next lane number. From `end` on they are granted ahead of the fetch (ahead.ts). */
+  grantedEnd: number;
   /** Everything below is proven handled. */
   proven: number;
   /** Everything below is finished or returned. */
@@ -60,6 +62,7 @@ export class LaneRange {
     this.member = member;
     this.start = ledger.start;
     this.end = ledger.end;
+    this.grantedEnd = ledger.end;
     this.proven = ledger.start;
     this.finished = ledger.start;
     this.lastAnswerStart = ledger.start;
@@ -77,23 +80,35 @@ export class LaneRange {
 
   push(ref: number): void {
     this.#refs.push(ref);
-    this.end++;
+    this.grantedEnd++;
   }
 
-  /** How many unfinished grants there are in `[from, to)`. */
+  /** Granted, and in no answer yet. */
+  get ahead(): number {
+    return this.grantedEnd - this.end;
+  }
+
+  /** An answer takes all that is granted; before it, its member had been given so many records. */
+  takeAhead(grantsBefore: number): void {
+    this.#answerStarts.push(this.end);
+    this.#answerOrdinals.push(grantsBefore);
+    this.end = this.grantedEnd;
+  }
+
+  /** What is in no answer is granted no more, and its numbers will be used again. */
+  dropAhead(): void {
+    this.#refs.length -= this.ahead;
+    this.grantedEnd = this.end;
+  }
+
+  /** How many unfinished grants there are in `[from, to)`, of those below `end`. */
   countIn(from: number, to: number): number {
-    if (from <= this.start && to >= this.end) return this.grants.records;
+    if (from <= this.start && to >= this.end) return this.grants.records - this.ahead;
     let count = 0;
     this.grants.forEach(from, to, (_n, records) => {
       count += records;
     });
     return count;
-  }
-
-  /** An answer with records begins at the range's end. */
-  beginAnswer(grantsBefore: number): void {
-    this.#answerStarts.push(this.end);
-    this.#answerOrdinals.push(grantsBefore);
   }
 
   /** As which one of the member's grants this number was granted, counted from 0. */

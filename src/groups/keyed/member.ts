@@ -42,6 +42,10 @@ export class Member {
   inHand = 0;
   /** Granted and not finished, over all ranges. */
   unfinished = 0;
+  /** Granted to it ahead of its next fetch: neither in its hand nor unfinished. */
+  ahead = 0;
+  /** How long its last answer with records had left when it asked for more. */
+  roundMs = Number.POSITIVE_INFINITY;
   /** When the record that is now the oldest unproven one became it, monotonic. */
   leaseStartMs = 0;
   /** Records granted to it so far. */
@@ -52,6 +56,8 @@ export class Member {
   sentMs = 0;
   /** Records proven or finished since then. */
   handled = 0;
+  /** The last one took as many bytes as the client had room for. */
+  isAnswerFull = false;
   /** Unproven ones of the last answer with records. */
   lastAnswerRecords = 0;
   /** When it was last looked at whether it takes up again what it keeps (see Stranded). */

@@ -1,6 +1,6 @@
 import type { Now } from '../deadlines.ts';
 import type { Dispatcher } from './dispatcher.ts';
-import type { Granted } from './grant.ts';
+import { beginAnswer, type Granted } from './grant.ts';
 import type { LaneRange } from './lane-range.ts';
 import type { KeptKeys, Member } from './member.ts';
 import { none } from './record-store.ts';
@@ -95,9 +95,8 @@ export class Stranded {
   #regrant(former: LaneRange, numbers: readonly number[], to: LaneRange, now: Now): Granted {
     const { member } = to;
     const { store, keys } = this.#dispatcher.board;
-    const from = to.end;
+    this.#dispatcher.ahead.withdraw(to);
     const runs: number[] = [];
-    to.beginAnswer(member.grants);
     for (const n of numbers) {
       const ref = former.ref(n);
       if (n < former.proven) member.inHand++;
@@ -109,15 +108,8 @@ export class Stranded {
       if (key >= 0 && keys.holder[key] === former.id) this.#dispatcher.board.moveHold(key, to.id);
     }
     this.#dispatcher.plan({ kind: 'granted', lane: to.lane, runs });
-    member.grants += numbers.length;
-    member.answers++;
-    member.lastAnswerRecords = numbers.length;
-    member.sentMs = now.monotonicMs;
     member.leaseStartMs = now.monotonicMs;
-    to.lastAnswerStart = from;
-    to.lastAnswerNumber = member.answers;
-    to.sawEmpty = false;
-    return { range: to, from, to: to.end };
+    return beginAnswer(member, [to], now)[0]!;
   }
 
   /** The record that it keeps which was granted last: the handler is hardly at that one. */

@@ -4,6 +4,7 @@ import type { Granted } from './grant.ts';
 import type { LaneRange } from './lane-range.ts';
 import type { Member } from './member.ts';
 import { none } from './record-store.ts';
+import { roomOf } from './room.ts';
 
 /** One waiting fetch: a member's lanes that it may answer with. */
 export interface Waiter {
@@ -72,9 +73,21 @@ export class Waiters {
     const passed = new Set<Waiter>();
     for (;;) {
       const waiter = this.#waiterForSuspect(passed) ?? this.#nextWaiter(passed, now);
-      if (waiter === undefined) return;
+      if (waiter === undefined) {
+        if (!this.#withdrawAhead(now)) return;
+        continue;
+      }
       if (!this.#serveOne(waiter, now, answer)) passed.add(waiter);
     }
+  }
+
+  /** What was granted ahead of a fetch is for those that wait, if there is nothing else. */
+  #withdrawAhead(now: Now): boolean {
+    if (this.#dispatcher.board.ready.peek() !== none) return false;
+    for (const { member } of this.#waiters) {
+      if (this.#dispatcher.ahead.withdrawFor(member, now)) return true;
+    }
+    return false;
   }
 
   #serveOne(waiter: Waiter, now: Now, answer: AnswerWaiter): boolean {
@@ -101,7 +114,7 @@ export class Waiters {
     let best: Waiter | undefined;
     for (const waiter of this.#waiters) {
       const { member } = waiter;
-      if (passed.has(waiter) || this.#dispatcher.room(member, now) <= 0) continue;
+      if (passed.has(waiter) || roomOf(this.#dispatcher, member, now) <= 0) continue;
       // One record is enough to get back all that it keeps of former ranges.
       if (this.#dispatcher.stranded.keeps(member)) return waiter;
       // Clients that fetch in the background wait here with much in hand.

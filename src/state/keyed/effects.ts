@@ -30,6 +30,11 @@ export type KeyedEffect =
   | { readonly kind: 'finished'; readonly lane: number; readonly from: number; readonly to: number }
   /** Grants `[from, to)` of a lane are taken back. */
   | { readonly kind: 'returned'; readonly lane: number; readonly from: number; readonly to: number }
+  /**
+   * Grants of a lane's present range from `from` on are taken back of which nobody was told: their
+   * numbers are used again.
+   */
+  | { readonly kind: 'withdrawn'; readonly lane: number; readonly from: number }
   /** Offsets that nobody will get: dead letters, deleted records, gaps. */
   | {
       readonly kind: 'skipped';
@@ -80,6 +85,7 @@ const Kind = {
   skipped: 8,
   tried: 9,
   reset: 10,
+  withdrawn: 11,
 } as const;
 
 /**
@@ -128,6 +134,9 @@ function writeEffect(writer: ByteWriter, effect: KeyedEffect): void {
     case 'returned':
       writer.uvarint(effect.lane).uvarint(effect.from).uvarint(effect.to);
       return;
+    case 'withdrawn':
+      writer.uvarint(effect.lane).uvarint(effect.from);
+      return;
     case 'skipped':
       writer.uvarint(effect.partition).uvarint(effect.from).uvarint(effect.to);
       return;
@@ -170,6 +179,8 @@ function readEffect(reader: ByteReader): KeyedEffect {
       return { kind: 'finished', ...readLaneNumbers(reader) };
     case Kind.returned:
       return { kind: 'returned', ...readLaneNumbers(reader) };
+    case Kind.withdrawn:
+      return { kind: 'withdrawn', lane: reader.uvarint(), from: reader.uvarint() };
     case Kind.skipped: {
       const partition = reader.uvarint();
       return { kind: 'skipped', partition, from: reader.uvarint(), to: reader.uvarint() };

@@ -109,6 +109,9 @@ export class Ledger {
       case 'returned':
         this.#return(effect.lane, effect.from, effect.to);
         return;
+      case 'withdrawn':
+        this.#withdraw(effect.lane, effect.from);
+        return;
       case 'skipped':
         // A dead letter is something that the group did.
         if (this.trials.has(trialKey(effect.partition, effect.from))) this.hasFinished = true;
@@ -173,6 +176,14 @@ export class Ledger {
 
   #return(index: number, from: number, to: number): void {
     this.#remove(index, from, to, () => undefined);
+  }
+
+  #withdraw(index: number, from: number): void {
+    const range = this.present(index);
+    if (range === undefined || from < range.start || from > range.end) return;
+    range.grants.remove(from, range.end, () => undefined);
+    range.end = from;
+    this.lanes.get(index)!.end = from;
   }
 
   #remove(

@@ -57,14 +57,17 @@ describe('keyed delivery, random histories', () => {
   });
 
   it(`keeps its invariants in ${histories} histories from seed ${firstSeed} on`, () => {
-    let [checks, deliveries, deadLetters] = [0, 0, 0];
+    let [checks, deliveries, deadLetters, ahead] = [0, 0, 0, 0];
     for (let seed = firstSeed; seed < firstSeed + histories; seed++) {
       const world = live(seed);
       checks += world.checks;
       deadLetters += world.deadLetters;
+      ahead += world.aheadCount;
       for (const record of world.records) deliveries += record.deliveries;
     }
-    assert.ok(checks > 0 && deliveries > 0);
-    process.stdout.write(`# ${checks} checks, ${deliveries} deliveries, ${deadLetters} dead\n`);
+    assert.ok(checks > 0 && deliveries > 0 && ahead > 0);
+    process.stdout.write(
+      `# ${checks} checks, ${deliveries} deliveries, ${deadLetters} dead, ${ahead} ahead\n`,
+    );
   });
 });

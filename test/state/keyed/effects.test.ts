@@ -53,6 +53,7 @@ const effects: Readonly<Record<KeyedEffect['kind'], fc.Arbitrary<KeyedEffect>>> 
   }),
   finished: effect('finished', laneNumbers),
   returned: effect('returned', laneNumbers),
+  withdrawn: effect('withdrawn', { lane: number, from: number }),
   skipped: effect('skipped', { partition: number, from: number, to: number }),
   tried: effect('tried', { partition: number, offset: number, trial: fc.option(trial) }),
   reset: effect('reset', { partition: number, offset: number }),

@@ -1,0 +1,113 @@
+import type { Now } from '../deadlines.ts';
+import type { Dispatcher } from './dispatcher.ts';
+import { type Granted, grantAhead, takeInHand } from './grant.ts';
+import type { LaneRange } from './lane-range.ts';
+import type { Member } from './member.ts';
+import { none } from './record-store.ts';
+import { demandOf, roomOf } from './room.ts';
+import type { Waiter } from './waiters.ts';
+
+/** When the fetch has not come by then, others may have the records. */
+const awaitedMs = 50;
+/** A client that takes longer than this from answer to answer has little to gain. */
+const roundMsMax = 20;
+/** So many answers like the last one have to be there for it. */
+const readyAnswersMin = 4;
+
+/**
+ * Grants for the next fetch of a client that is through with one full answer after the other:
+ * while it works on the present one they are decided and made durable, as log delivery reads
+ * ahead. Nobody was told of them: they are in nobody's hand, prove nothing, and have no lease. If
+ * the fetch does not come, or anything else happens to the range, they are withdrawn as if they had
+ * never been.
+ */
+export class Ahead {
+  readonly #dispatcher: Dispatcher;
+  /** When each range is no longer waited for, monotonic. */
+  readonly #dueMs = new Map<LaneRange, number>();
+
+  constructor(dispatcher: Dispatcher) {
+    this.#dispatcher = dispatcher;
+  }
+
+  /** Whether to grant ahead of a fetch like this one, which has just been answered. */
+  isWorthwhile({ member }: Waiter): boolean {
+    const { waiters, failures, stranded } = this.#dispatcher;
+    const { readyRecords, heldRecords, members } = demandOf(this.#dispatcher, member);
+    return (
+      member.isAnswerFull &&
+      member.roundMs <= roundMsMax &&
+      // Nobody else would have them, and nothing stands apart.
+      waiters.size === 0 &&
+      failures.isEmpty &&
+      !stranded.keeps(member) &&
+      readyRecords / members + heldRecords >= readyAnswersMin * member.lastAnswerRecords
+    );
+  }
+
+  /** Grants ahead of a fetch like this one. Answers the ranges that have something for it. */
+  grant(waiter: Waiter, now: Now): LaneRange[] {
+    const ranges = waiter.ranges.filter(({ isPresent, ahead }) => isPresent && ahead === 0);
+    if (ranges.length === 0) return [];
+    const granted = grantAhead(this.#dispatcher, { ...waiter, ranges }, now);
+    for (const range of granted) {
+      waiter.member.ahead += range.ahead;
+      this.#dueMs.set(range, now.monotonicMs + awaitedMs);
+    }
+    return granted;
+  }
+
+  /** The fetch has come: what waits for it goes into its answer, unless things have changed. */
+  take({ member, ranges }: Waiter, now: Now): Granted[] {
+    if (member.ahead === 0) return [];
+    const awaited = ranges.filter(({ ahead }) => ahead > 0);
+    if (!this.#dispatcher.failures.isEmpty || roomOf(this.#dispatcher, member, now) <= 0) {
+      for (const range of awaited) this.withdraw(range);
+      return [];
+    }
+    for (const range of awaited) this.#forget(range);
+    return takeInHand(member, awaited, now, true);
+  }
+
+  /** As if nothing of the range had been granted ahead. */
+  withdraw(range: LaneRange): void {
+    if (range.ahead === 0) return;
+    this.#forget(range);
+    const { lane, end, grantedEnd } = range;
+    this.#dispatcher.counters.returned += range.ahead;
+    for (let n = end; n < grantedEnd; n++) {
+      const ref = range.ref(n);
+      range.set(n, none);
+      this.#dispatcher.takeBack(ref);
+    }
+    range.dropAhead();
+    this.#dispatcher.plan({ kind: 'withdrawn', lane, from: end });
+  }
+
+  /** Somebody wants records and there are no others. Answers whether there were any. */
+  withdrawFor(member: Member, now: Now): boolean {
+    if (this.#dueMs.size === 0 || roomOf(this.#dispatcher, member, now) <= 0) return false;
+    this.withdrawAll();
+    return true;
+  }
+
+  withdrawAll(): void {
+    for (const range of [...this.#dueMs.keys()]) this.withdraw(range);
+  }
+
+  /** When `expire` has something to do, monotonic. */
+  nextDueMs(): number {
+    let dueMs = Number.POSITIVE_INFINITY;
+    for (const rangeMs of this.#dueMs.values()) dueMs = Math.min(dueMs, rangeMs);
+    return dueMs;
+  }
+
+  expire({ monotonicMs }: Now): void {
+    for (const [range, dueMs] of [...this.#dueMs]) if (dueMs <= monotonicMs) this.withdraw(range);
+  }
+
+  #forget(range: LaneRange): void {
+    this.#dueMs.delete(range);
+    range.member.ahead -= range.ahead;
+  }
+}

@@ -1,0 +1,62 @@
+import type { Now } from '../deadlines.ts';
+import { Proof } from './client-traits.ts';
+import type { Dispatcher } from './dispatcher.ts';
+import type { Member } from './member.ts';
+import type { Demand } from './window.ts';
+
+/** Twice the time that a window is made for: what is in hand for longer holds a slow record. */
+const slowMs = 200;
+/**
+ * Of what is left, members that prove nothing take such a part of their part: the first ones get no
+ * more slow records than the others can make up for with what remains.
+ */
+const partsOfHungry = 2;
+
+/** How many more records the member may have in hand. */
+export function roomOf(dispatcher: Dispatcher, member: Member, { monotonicMs }: Now): number {
+  const { traits, window } = member;
+  const { settings } = dispatcher;
+  // What the client has queued behind its present work does not count against the window.
+  const queued =
+    traits.fetchesInBackground && traits.proof !== Proof.nothing ? member.lastAnswerRecords : 0;
+  const inHand = Math.max(member.inHand - queued, 0);
+  return Math.min(
+    isSlow(dispatcher, member, monotonicMs) ? Math.max(1 - inHand, 0) : Number.POSITIVE_INFINITY,
+    shareOf(dispatcher, member),
+    window.size(demandOf(dispatcher, member)) - inHand,
+    settings.unfinishedMax - member.unfinished,
+    member.suspectLimit - member.inHand,
+  );
+}
+
+export function demandOf(dispatcher: Dispatcher, { ranges }: Member): Demand {
+  let heldRecords = 0;
+  for (const range of ranges) {
+    if (range.isPresent) heldRecords += dispatcher.board.heldRecords(range.id);
+  }
+  const { readyRecords, members } = dispatcher;
+  return { readyRecords, heldRecords, members: members.size };
+}
+
+/**
+ * Its window is that of the records before, and nothing may queue behind a record that is slow. Of
+ * clients that prove nothing it cannot be told.
+ */
+function isSlow({ settings }: Dispatcher, member: Member, nowMs: number): boolean {
+  const { traits, inHand, leaseStartMs } = member;
+  if (traits.proof === Proof.nothing || settings.window !== undefined) return false;
+  return inHand > 0 && nowMs - leaseStartMs > slowMs;
+}
+
+/** What one fetch may take of all that is ready, so that nobody idles beside it. */
+function shareOf(dispatcher: Dispatcher, member: Member): number {
+  const { settings, members, waiters } = dispatcher;
+  if (settings.window !== undefined) return Number.POSITIVE_INFINITY;
+  // One that proves nothing has a large window, and always a fetch waiting.
+  const isHungry = member.traits.proof === Proof.nothing;
+  const sharers = isHungry ? members.size : waiters.size;
+  if (sharers <= 1) return Number.POSITIVE_INFINITY;
+  const parts = isHungry ? sharers * partsOfHungry : sharers;
+  const { readyRecords, heldRecords } = demandOf(dispatcher, member);
+  return Math.max(Math.floor(readyRecords / parts), 1) + heldRecords;
+}
