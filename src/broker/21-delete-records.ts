@@ -72,7 +72,7 @@ class DeletionPlan {
 
   #errorOf(partition: number, outcome: Outcome): ErrorCode {
     if (outcome === 'disk-full') return ErrorCode.KAFKA_STORAGE_ERROR;
-    if (outcome === 'stopped') return ErrorCode.NOT_LEADER_OR_FOLLOWER;
+    if (outcome === 'not-leader') return ErrorCode.NOT_LEADER_OR_FOLLOWER;
     return this.#broker.replica.state.topics.partitions.exists(partition)
       ? ErrorCode.NONE
       : ErrorCode.UNKNOWN_TOPIC_OR_PARTITION;

@@ -11,7 +11,7 @@ export function coordinatorError(outcome: Outcome): ErrorCode {
       return ErrorCode.NONE;
     case 'disk-full':
       return ErrorCode.COORDINATOR_NOT_AVAILABLE;
-    case 'stopped':
+    case 'not-leader':
       return ErrorCode.NOT_COORDINATOR;
   }
 }

@@ -23,7 +23,7 @@ export function outcomeError(outcome: Outcome): Refusal | undefined {
         errorCode: ErrorCode.KAFKA_STORAGE_ERROR,
         errorMessage: 'The disk of the broker is full',
       };
-    case 'stopped':
-      return { errorCode: ErrorCode.NOT_CONTROLLER, errorMessage: 'The broker is stopping' };
+    case 'not-leader':
+      return { errorCode: ErrorCode.NOT_CONTROLLER, errorMessage: 'This node does not lead' };
   }
 }

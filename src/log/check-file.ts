@@ -5,7 +5,7 @@ import type { JournalFile } from './file-port.ts';
 import { type FileHeader, fileHeaderBytes, type StoredEntry } from './format.ts';
 import { unknownVersion } from './journal-file.ts';
 import { bytesInUse } from './recovery.ts';
-import type { FileScanner, Group } from './scan.ts';
+import { FileScanner, type Group } from './scan.ts';
 
 /** Positions between which no sound group was found. */
 export interface Gap {
@@ -35,6 +35,8 @@ export class CheckedFile {
   #entries = 0;
   #terms: [first: number, last: number] = [0, 0];
   #writtenMs: [first: number, last: number] = [0, 0];
+  /** From this entry on, later files have others in the place of those of this one. */
+  #voidIndex = Number.POSITIVE_INFINITY;
 
   constructor(path: string, file: JournalFile, header: FileHeader) {
     this.path = path;
@@ -45,8 +47,10 @@ export class CheckedFile {
     this.lastIndex = header.firstIndex - 1;
   }
 
-  /** Goes through all groups, over damage too. */
-  async read(scanner: FileScanner): Promise<void> {
+  /** Goes through all groups, over damage too. Entries from `voidIndex` on hold nothing. */
+  async read(voidIndex: number): Promise<void> {
+    this.#voidIndex = voidIndex;
+    const scanner = new FileScanner(this.file, this.header, await this.file.size());
     for (;;) {
       const scanned = await scanner.groupAt(this.end);
       if (scanned.kind === 'unknown-version') throw unknownVersion(this.path, scanned.version);
@@ -106,6 +110,7 @@ export class CheckedFile {
       if (this.#terms[0] === 0) this.#terms[0] = entry.term;
       this.#terms[1] = entry.term;
     }
+    if (entry.index >= this.#voidIndex) return;
     for (const batch of entry.batches) {
       this.records += readRecordCount(batch, 0);
       this.batchBytes += batch.length;

@@ -5,7 +5,6 @@ import { fileHeaderBytes, fileName, parseFileName } from './format.ts';
 import { IndexFile } from './index-file.ts';
 import { readFileHeader } from './journal-file.ts';
 import { indexName } from './recovery.ts';
-import { FileScanner } from './scan.ts';
 import { readSnapshotFile, type Snapshot, snapshotNames } from './snapshot-file.ts';
 
 export interface CheckOptions {
@@ -53,8 +52,14 @@ class JournalCheck {
     const paths = await this.#journalPaths();
     const checked: CheckedFile[] = [];
     for (let i = 0; i < paths.length; i++) {
-      const file = await this.#readFile(paths[i]!);
+      const file = await this.#openFile(paths[i]!);
       if (file !== undefined) checked.push(file);
+    }
+    for (let i = checked.length - 1, voidIndex = Number.POSITIVE_INFINITY; i >= 0; i--) {
+      const file = checked[i]!;
+      const isRead = await this.#attempt(() => file.read(voidIndex).then(() => true));
+      if (isRead === undefined) checked.splice(i, 1);
+      voidIndex = Math.min(voidIndex, file.header.firstIndex);
     }
     if (checked.length === 0 && snapshot !== undefined) {
       this.#damage(`${this.#journalFolder}: there is a snapshot, but no journal file`);
@@ -119,14 +124,12 @@ class JournalCheck {
       .map((name) => `${this.#journalFolder}/${name}`);
   }
 
-  #readFile(path: string): Promise<CheckedFile | undefined> {
+  #openFile(path: string): Promise<CheckedFile | undefined> {
     return this.#attempt(async () => {
       const basePosition = parseFileName(path.slice(path.lastIndexOf('/') + 1))!;
       const file = await this.#files.open(path, 'read');
       const header = await readFileHeader(file, path, basePosition);
-      const checked = new CheckedFile(path, file, header);
-      await checked.read(new FileScanner(file, header, await file.size()));
-      return checked;
+      return new CheckedFile(path, file, header);
     });
   }
 
@@ -161,6 +164,10 @@ class JournalCheck {
     const expected = (before?.lastIndex ?? 0) + 1;
     const { firstIndex } = file.header;
     if (firstIndex === expected) return;
+    if (firstIndex < expected) {
+      this.#line(`entries ${firstIndex} to ${expected - 1} before it are void: others follow`);
+      return;
+    }
     this.#ends.clear();
     const what = `entries ${expected} to ${firstIndex - 1}`;
     if (firstIndex > expected && firstIndex - 1 <= (snapshot?.index ?? 0)) {

@@ -19,7 +19,14 @@ import { IndexFile, writeIndexFile } from './index-file.ts';
 import { createLogFile, type LogFile, nextFilePath, padToPage } from './journal-file.ts';
 import { JournalSyncs } from './journal-syncs.ts';
 import { RecentBytes } from './recent-bytes.ts';
-import { indexFolder, indexName, indexPath, type RecoveryStart, recover } from './recovery.ts';
+import {
+  indexFolder,
+  indexName,
+  indexPath,
+  type OnRecoveredEntry,
+  type RecoveryStart,
+  recover,
+} from './recovery.ts';
 import { SpareFile } from './spare-file.ts';
 
 /**
@@ -33,8 +40,9 @@ export interface JournalOptions {
   readonly clock: Clock;
   readonly random: Random;
   readonly start: RecoveryStart;
-  /** Called for every recovered entry that the snapshot does not cover. */
-  readonly onEntry: (entry: StoredEntry) => void;
+  readonly onEntry: OnRecoveredEntry;
+  /** Recovered entries after this one are void. */
+  readonly onRewound: (index: number) => void;
   /** `always` syncs before an append is done; `interval` does so every `syncIntervalMs`. */
   readonly sync: 'always' | 'interval';
   readonly syncIntervalMs: number;
@@ -60,6 +68,8 @@ export interface StoredRange {
 export interface WrittenGroup {
   /** The entries as they are stored; their buffers are the journal's. */
   readonly stored: readonly StoredEntry[];
+  /** Position of the group. */
+  readonly start: number;
   /** Position after the group. */
   readonly end: number;
   readonly bytes: number;
@@ -117,6 +127,7 @@ export class Journal {
       indexFolder: indexFolder(folder),
       start,
       onEntry: options.onEntry,
+      onRewound: options.onRewound,
       repair: true,
       pause: () => new Promise((resolve) => clock.soon(resolve)),
     });
@@ -197,7 +208,28 @@ export class Journal {
     this.#remember(position, group);
     if (this.#options.mayPreallocate())
       this.#spare.advance(this.#end - logFile.header.basePosition);
-    return { stored: group.entries, end: this.#end, bytes: group.bytes };
+    return { stored: group.entries, start: position, end: this.#end, bytes: group.bytes };
+  }
+
+  /**
+   * Entries after `index`, which is of `term`, are void: others will take their places, in a new
+   * file. So nothing that was promised is ever gone for a while, as it would be if bytes were cut
+   * and written anew, and a file's first index tells what of the files before it is void. As
+   * `write`: one at a time, rejects with DISK_FULL, and then nothing has changed.
+   */
+  async rewind(index: number, term: number): Promise<void> {
+    const [lastIndex, lastTerm] = [this.#lastIndex, this.#lastTerm];
+    assert(index < lastIndex, 'there is something to make void');
+    this.#lastIndex = index;
+    this.#lastTerm = term;
+    try {
+      await this.#roll();
+    } catch (error) {
+      this.#lastIndex = lastIndex;
+      this.#lastTerm = lastTerm;
+      throw error;
+    }
+    for (const logFile of this.#logFiles) logFile.lastIndex = Math.min(logFile.lastIndex, index);
   }
 
   /** Everything before it is known to be on disk. */
@@ -272,6 +304,11 @@ export class Journal {
     logFile.readers++;
   }
 
+  /** The end of a hold without a read. */
+  release(logFile: LogFile): Promise<void> {
+    return letGo(logFile);
+  }
+
   /** Reads stored bytes of a file that is held, and lets go of it. */
   async readInto({ logFile, target, position }: StoredRange): Promise<void> {
     try {
@@ -331,12 +368,16 @@ export class Journal {
     });
   }
 
-  /** Frees what a write took before it found the disk full: behind the end there are zeros only. */
+  /**
+   * Frees what a write took before it found the disk full: behind the end there are zeros only,
+   * durably, or a crash could bring back what its producer was told is not there.
+   */
   async #takeBack(logFile: LogFile, position: number): Promise<void> {
     const inFile = position - logFile.header.basePosition;
     try {
       await logFile.file.truncate(inFile);
       await logFile.file.truncate(Math.max(inFile, this.#options.fileBytesMax));
+      await logFile.file.sync();
     } catch (error) {
       throw this.#fatal('DISK_FAILED', error, logFile);
     }

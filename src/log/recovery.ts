@@ -29,13 +29,20 @@ export interface Recovered {
   readonly cutBytes: number;
 }
 
+/**
+ * Gets each entry that the snapshot does not cover, in order; its buffers do not outlive the call.
+ * Whether it is committed is not known here: `index` files the extents of one that is, now or later.
+ */
+export type OnRecoveredEntry = (entry: StoredEntry, index: (entry: StoredEntry) => void) => void;
+
 export interface RecoveryOptions {
   readonly files: FilePort;
   readonly folder: string;
   readonly indexFolder: string;
   readonly start: RecoveryStart;
-  /** Gets each entry that the snapshot does not cover, in order; buffers do not outlive it. */
-  readonly onEntry: (entry: StoredEntry) => void;
+  readonly onEntry: OnRecoveredEntry;
+  /** Entries after this one are void: others take their places from here on. */
+  readonly onRewound: (index: number) => void;
   /** False: only look, change nothing on disk (`keylane check`). */
   readonly repair: boolean;
   readonly pause: () => Promise<void>;
@@ -51,7 +58,7 @@ export async function recover(options: RecoveryOptions): Promise<Recovered> {
   const logFiles = await openFiles(options);
   await checkNoneIsMissing(options, logFiles);
   const from = firstToScan(logFiles, options.start.position);
-  for (let i = 0; i < from; i++) await openIndex(options, logFiles[i]!, logFiles[i + 1]);
+  for (let i = 0; i < from; i++) await openIndex(options, logFiles, i);
   const state = {
     lastIndex: options.start.index,
     lastTerm: options.start.term,
@@ -157,10 +164,11 @@ async function scanFile(
   const next = logFiles[number + 1];
   const { start } = options;
   const scanner = new FileScanner(logFile.file, logFile.header, await logFile.file.size());
-  checkContinues(logFile, state, start);
+  if (logFile.header.basePosition > start.position) goOnFrom(options, logFiles, number, state);
   let position = scanner.firstPosition;
   // A file is put in place only after everything before it was synced.
   state.synced = Math.max(state.synced, logFile.header.basePosition);
+  const index = (entry: StoredEntry) => addExtents(logFile.table!, entry);
   for (;;) {
     const scanned = await scanner.groupAt(position);
     if (scanned.kind === 'unknown-version') throw unknownVersion(logFile.path, scanned.version);
@@ -168,17 +176,19 @@ async function scanFile(
     const { header, entries, end } = scanned.group;
     state.synced = Math.max(state.synced, header.syncedPosition);
     for (const entry of entries) {
-      if (entry.index > 0) {
-        logFile.lastIndex = entry.index;
-        if (entry.index > start.index) {
-          checkIndex(logFile, entry, state);
-          state.lastIndex = entry.index;
-          state.lastTerm = entry.term;
-        }
+      if (entry.index > 0) logFile.lastIndex = entry.index;
+      if (entry.index > 0 && entry.index <= start.index) {
+        index(entry);
+        continue;
       }
-      if (position >= start.position) options.onEntry(entry);
-      // One voter: what is in the journal is committed.
-      addExtents(logFile.table!, entry);
+      // Before the snapshot's place lies nothing behind it but what was void by then.
+      if (position < start.position) continue;
+      if (entry.index > 0) {
+        checkIndex(logFile, entry, state);
+        state.lastIndex = entry.index;
+        state.lastTerm = entry.term;
+      }
+      options.onEntry(entry, index);
     }
     position = end;
     logFile.end = end;
@@ -187,14 +197,29 @@ async function scanFile(
   await checkEnd(logFile, next, position, scanner, state);
 }
 
-function checkContinues(logFile: LogFile, state: ScanState, start: RecoveryStart): void {
-  const { firstIndex, basePosition } = logFile.header;
-  if (basePosition <= start.position || firstIndex === state.lastIndex + 1) return;
-  throw damaged(
-    logFile.path,
-    0,
-    `entries ${state.lastIndex + 1} to ${firstIndex - 1} are missing: the file before it is gone`,
-  );
+/** A file begins behind the entry before it, or in the place of some that it makes void. */
+function goOnFrom(
+  { start, onRewound }: RecoveryOptions,
+  logFiles: readonly LogFile[],
+  number: number,
+  state: ScanState,
+): void {
+  const { header, path } = logFiles[number]!;
+  const last = header.firstIndex - 1;
+  if (last === state.lastIndex) return;
+  if (last > state.lastIndex) {
+    const missing = `entries ${state.lastIndex + 1} to ${last} are missing`;
+    throw damaged(path, 0, `${missing}: the file before it is gone`);
+  }
+  if (last < start.index) {
+    throw damaged(path, 0, `takes the place of entry ${last + 1}, which the snapshot covers`);
+  }
+  state.lastIndex = last;
+  state.lastTerm = header.previousTerm;
+  for (const before of logFiles.slice(0, number)) {
+    before.lastIndex = Math.min(before.lastIndex, last);
+  }
+  onRewound(last);
 }
 
 function checkIndex(logFile: LogFile, entry: StoredEntry, state: ScanState): void {
@@ -264,10 +289,12 @@ export async function bytesInUse(file: JournalFile, from: number, size: number):
 /** Opens a sealed file's index, or makes it again from the file's entries. */
 async function openIndex(
   options: RecoveryOptions,
-  logFile: LogFile,
-  next: LogFile | undefined,
+  logFiles: readonly LogFile[],
+  number: number,
 ): Promise<void> {
   const { files, indexFolder, pause, repair } = options;
+  const logFile = logFiles[number]!;
+  const next = logFiles[number + 1];
   const { basePosition } = logFile.header;
   const name = indexName(basePosition);
   assert(next !== undefined, 'the last file is always scanned');
@@ -281,7 +308,7 @@ async function openIndex(
     logFile.table = undefined;
     return;
   }
-  await scanForIndex(logFile, next, size);
+  await scanForIndex(logFile, next, size, voidFrom(logFiles, number));
   if (!repair) return;
   try {
     await writeIndexFile(files, indexFolder, name, logFile.table!, pause);
@@ -294,8 +321,19 @@ async function openIndex(
   if (logFile.index !== undefined) logFile.table = undefined;
 }
 
+/** From this entry on, later files have others in the place of those of this file. */
+function voidFrom(logFiles: readonly LogFile[], number: number): number {
+  const later = logFiles.slice(number + 1).map(({ header }) => header.firstIndex);
+  return Math.min(...later, Number.POSITIVE_INFINITY);
+}
+
 /** Reads a file below the snapshot for its extents alone. All of it was synced long ago. */
-async function scanForIndex(logFile: LogFile, next: LogFile, size: number): Promise<void> {
+async function scanForIndex(
+  logFile: LogFile,
+  next: LogFile,
+  size: number,
+  voidIndex: number,
+): Promise<void> {
   const scanner = new FileScanner(logFile.file, logFile.header, size);
   let position = scanner.firstPosition;
   let lastIndex = logFile.header.firstIndex - 1;
@@ -304,7 +342,7 @@ async function scanForIndex(logFile: LogFile, next: LogFile, size: number): Prom
     if (scanned.kind === 'unknown-version') throw unknownVersion(logFile.path, scanned.version);
     if (scanned.kind === 'nothing') break;
     for (const entry of scanned.group.entries) {
-      addExtents(logFile.table!, entry);
+      if (entry.index < voidIndex) addExtents(logFile.table!, entry);
       if (entry.index > 0) lastIndex = entry.index;
     }
     position = scanned.group.end;

@@ -7,24 +7,36 @@ import type { Journal } from '../log/journal.ts';
 /** An entry on its way to the disk. */
 export interface Pending {
   readonly entry: Entry;
-  readonly done: Done | undefined;
+  done: Done | undefined;
   /** Others who wait for it. */
   after: Done[] | undefined;
+}
+
+/** Tells all who wait for the entry, once. */
+export function settle(pending: Pending, outcome: Outcome): void {
+  const { done, after } = pending;
+  pending.done = undefined;
+  pending.after = undefined;
+  done?.(outcome);
+  if (after !== undefined) for (const each of after) each(outcome);
 }
 
 /**
  * - applied: durable, committed and in the state
  * - disk-full: it never reached the disk and never will; the client may try again
- * - stopped: the node is going down; what became of it is not known
+ * - not-leader: this node does not lead (any more), or is going down; what becomes of the entry is
+ *   not known
  */
-export type Outcome = 'applied' | 'disk-full' | 'stopped';
+export type Outcome = 'applied' | 'disk-full' | 'not-leader';
 export type Done = (outcome: Outcome) => void;
 
 /** Entries that were written together. */
 export interface Group {
   readonly pending: readonly Pending[];
+  /** One for each of `pending`, and more that nobody waits for. */
   readonly stored: readonly StoredEntry[];
-  /** Journal position after it. */
+  /** Journal position of it, and after it. */
+  readonly start: number;
   readonly end: number;
   readonly bytes: number;
 }
@@ -50,6 +62,10 @@ export interface GroupCommitOptions {
   /** Called when the disk is full: true if there is some space now. */
   readonly release: () => Promise<boolean>;
   readonly onFatal: (error: unknown) => void;
+  /** The term of an entry that is written already: others may take the places of those after it. */
+  readonly termAt: (index: number) => number;
+  /** What is to be written along with a group. */
+  readonly companions: () => readonly Entry[];
 }
 
 /**
@@ -113,7 +129,7 @@ export class GroupCommit {
   /** Settles in a later turn. */
   add(entry: Entry, done: Done | undefined): void {
     this.#queue.push({ entry, done, after: undefined });
-    this.#queuedBytes += entryBytesBound(entry.meta.length, entry.batches);
+    this.#queuedBytes += boundOf(entry);
     this.#wake();
   }
 
@@ -123,22 +139,27 @@ export class GroupCommit {
     return new Promise((resolve) => this.#waitingForIdle.push(resolve));
   }
 
-  /** Makes entries durable that are not for the state machine, when idle. False: no space. */
-  async persist(entries: readonly Entry[]): Promise<boolean> {
-    this.#isWriting = true;
-    const written = await this.#tryToWrite(entries);
-    // Whatever `sync` says: a term that was forgotten could come back with other entries.
-    if (written !== undefined) await this.#options.journal.flush();
-    this.#isWriting = false;
-    this.#goOn();
-    return written !== undefined;
+  /** All that are not durable yet, in order. */
+  *pending(): Iterable<Pending> {
+    for (const { pending } of this.#written) yield* pending;
+    yield* this.#writing;
+    yield* this.#queue;
+  }
+
+  /** Takes back entries after `index` as far as they are not being written; answers them. */
+  takeBackAfter(index: number): Pending[] {
+    const taken = this.#queue.filter(({ entry }) => entry.index > index);
+    if (taken.length === 0) return taken;
+    this.#queue = this.#queue.filter(({ entry }) => entry.index <= index);
+    for (const { entry } of taken) this.#queuedBytes -= boundOf(entry);
+    return taken;
   }
 
   /** Writes a sync mark, when idle; without space for it, the next group carries one anyway. */
   async mark(): Promise<void> {
     this.#isWriting = true;
     try {
-      await this.#options.journal.append([]);
+      await this.#options.journal.append(this.#options.companions());
     } catch (error) {
       if (!isDiskFull(error)) throw error;
     } finally {
@@ -175,7 +196,10 @@ export class GroupCommit {
     this.#isWriting = true;
     const pending = this.#takeGroup();
     this.#writing = pending;
-    const written = await this.#tryToWrite(pending.map(({ entry }) => entry));
+    const entries = pending.map(({ entry }) => entry);
+    const written = await this.#tryToWrite([...entries, ...this.#options.companions()]);
+    // Whatever `sync` says: a term that was forgotten could come back with other entries.
+    if (entries.some(({ index }) => index === 0)) await this.#options.journal.flush();
     if (written === undefined) await this.#drop(pending);
     else {
       this.#written.push({ ...written, pending });
@@ -190,10 +214,14 @@ export class GroupCommit {
   #takeGroup(): Pending[] {
     let bytes = 0;
     let count = 0;
+    let lastIndex = 0;
     while (count < this.#queue.length && count < groupEntriesMax) {
       const { entry } = this.#queue[count]!;
-      const more = entryBytesBound(entry.meta.length, entry.batches);
+      const more = boundOf(entry);
       if (count > 0 && bytes + more > groupBytesMax) break;
+      // It takes the place of one before it.
+      if (entry.index > 0 && entry.index <= lastIndex) break;
+      lastIndex = Math.max(lastIndex, entry.index);
       bytes += more;
       count++;
     }
@@ -205,9 +233,13 @@ export class GroupCommit {
 
   /** Undefined when the disk is full, even after the reserve was given up. */
   async #tryToWrite(entries: readonly Entry[]) {
-    const { journal, release } = this.#options;
+    const { journal, release, termAt } = this.#options;
+    const first = entries.find(({ index }) => index > 0)?.index;
     for (;;) {
       try {
+        if (first !== undefined && first <= journal.lastIndex) {
+          await journal.rewind(first - 1, termAt(first - 1));
+        }
         return await journal.write(entries);
       } catch (error) {
         if (!isDiskFull(error)) throw error;
@@ -302,6 +334,10 @@ export class GroupCommit {
     for (const resolve of this.#waitingForIdle.splice(0)) resolve();
     this.#options.onIdle();
   }
+}
+
+function boundOf({ meta, batches }: Entry): number {
+  return entryBytesBound(meta.length, batches);
 }
 
 function isDiskFull(error: unknown): boolean {

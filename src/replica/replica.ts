@@ -1,30 +1,23 @@
-import { assert } from '../core/assert.ts';
 import type { Clock } from '../core/clock.ts';
 import { BrokerError } from '../core/errors.ts';
 import type { Random } from '../core/random.ts';
 import { type FilePort, isCode } from '../log/file-port.ts';
-import type { Entry, StoredEntry } from '../log/format.ts';
+import type { StoredEntry } from '../log/format.ts';
 import { Journal } from '../log/journal.ts';
 import { keepNewestSnapshot, readSnapshot, writeSnapshot } from '../log/snapshot-file.ts';
-import { Raft, Role } from '../raft/raft.ts';
-import type { TermRun } from '../raft/term-log.ts';
+import type { Configuration } from '../raft/membership.ts';
+import type { Raft } from '../raft/raft.ts';
 import { decodeHardState, encodeHardState } from '../state/commands.ts';
-import { EntryType, entryVersion } from '../state/entry-types.ts';
+import { EntryType } from '../state/entry-types.ts';
 import { leaderEpochOf } from '../state/leader-epoch.ts';
 import { StateMachine } from '../state/state-machine.ts';
+import { type Command, Consensus, type LogStart, type RaftTimes } from './consensus.ts';
 import { DiskGuard, type DiskGuardOptions } from './disk-guard.ts';
 import { FileReaper } from './file-reaper.ts';
-import { type Done, type Group, GroupCommit, type Outcome, type Pending } from './group-commit.ts';
+import type { Done, Outcome } from './group-commit.ts';
+import type { PeerPort } from './peer-port.ts';
+import { RecoveredLog } from './recovered-log.ts';
 import { SnapshotTrigger } from './snapshot-trigger.ts';
-
-/** What a planner wants in the log. */
-export interface Command {
-  readonly type: EntryType;
-  readonly meta: Buffer;
-  readonly batches?: readonly Buffer[];
-  /** Partition of each batch. */
-  readonly partitions?: readonly number[];
-}
 
 export interface JournalSettings {
   readonly sync: 'always' | 'interval';
@@ -50,6 +43,11 @@ export interface ReplicaOptions {
   readonly voter: string;
   readonly journal: JournalSettings;
   readonly disk: DiskGuardOptions;
+  /** The other members of the group; undefined for a group of one. */
+  readonly peers?: PeerPort;
+  /** False for a member that others founded the group without: it waits to be taken in. */
+  readonly isFounder?: boolean;
+  readonly times?: RaftTimes;
   /** The process cannot go on: it must end, and recover when it starts again. */
   readonly onFatal: (error: unknown) => void;
 }
@@ -60,6 +58,9 @@ export interface ReplicaListener {
   onGroupApplied(): void;
   /** Pending plans were dropped: overlays are void, planning starts from the applied state. */
   onPlansDropped(): void;
+  /** This member leads from now on, and may plan on what is applied. */
+  onLeading?(): void;
+  onFollowing?(): void;
 }
 
 /** Below this, what arrives during a sync goes out in one write after it. */
@@ -70,29 +71,21 @@ const besideSyncMsMin = 2;
 const idleMarkMs = 1000;
 /** After deletions, files are removed with this delay. */
 const removalDelayMs = 5000;
-const defaultTenant = 0;
 /** They play no part in a group of one voter, which elects itself. */
-const raftTimes = { electionTimeoutMs: 1000, heartbeatMs: 100 };
-const appendsUnderWayMax = 1;
-
-function settle(pending: Pending, outcome: Outcome): void {
-  pending.done?.(outcome);
-  if (pending.after !== undefined) for (const done of pending.after) done(outcome);
-}
+const defaultTimes = { electionTimeoutMs: 400, heartbeatMs: 50 };
 
 /**
- * The driver: raft, journal and state machine of one tenant, in this order for every entry:
- * persist, apply, answer. Many proposals may be in flight; they reach the disk in groups.
+ * One tenant: journal, consensus and state machine, in this order for every entry: persist, commit,
+ * apply, answer. Many proposals may be in flight; they reach the disk in groups.
  */
 export class Replica {
   readonly state: StateMachine;
   readonly journal: Journal;
   readonly disk: DiskGuard;
   readonly #options: ReplicaOptions;
-  readonly #raft: Raft;
   readonly #reaper: FileReaper;
   readonly #listeners: ReplicaListener[] = [];
-  readonly #commit: GroupCommit;
+  readonly #consensus: Consensus;
   #stopped = false;
   #cancelIdle: (() => void) | undefined;
   #cancelRemoval: (() => void) | undefined;
@@ -100,21 +93,18 @@ export class Replica {
   #snapshotPositions: [number, number];
   readonly #snapshots: SnapshotTrigger;
   #housekeeping: Promise<void> | undefined;
-  /** Journal position after the last applied group: where a snapshot of the state belongs. */
-  #appliedPosition: number;
 
   private constructor(
     options: ReplicaOptions,
     state: StateMachine,
     journal: Journal,
-    raft: Raft,
     disk: DiskGuard,
     start: { readonly position: number; readonly image?: Buffer },
+    log: LogStart,
   ) {
     this.#options = options;
     this.state = state;
     this.journal = journal;
-    this.#raft = raft;
     // The older snapshot may be the one that a start has to fall back to: nothing below the newer
     // is removed before a third one is there.
     this.#snapshotPositions = [0, start.position];
@@ -123,33 +113,54 @@ export class Replica {
       journalBytesMin: options.journal.snapshotBytes,
       imageBytes: start.image?.length ?? 0,
     });
-    this.#appliedPosition = journal.end;
     this.#reaper = new FileReaper(journal, state);
-    this.#commit = new GroupCommit({
+    this.#consensus = new Consensus({
       journal,
       clock: options.clock,
+      random: options.random,
+      self: options.voter,
+      start: log,
+      times: options.times ?? defaultTimes,
+      peers: options.peers,
       sync: options.journal.sync,
       aheadBytesMin: options.journal.aheadBytesMin ?? aheadBytesMin,
       besideSyncMsMin: options.journal.besideSyncMsMin ?? besideSyncMsMin,
-      onDurable: (group) => this.#onDurable(group),
-      onDropped: (dropped) => this.#onDropped(dropped),
-      onIdle: () => this.#onIdle(),
       release: () => this.disk.release(),
       onFatal: options.onFatal,
+      listener: {
+        onWritten: (bytes) => this.disk.wrote(bytes),
+        apply: (entry) => this.#apply(entry),
+        onGroupApplied: () => {
+          for (const listener of this.#listeners) listener.onGroupApplied();
+          this.#considerHousekeeping();
+        },
+        onPlansDropped: () => {
+          for (const listener of this.#listeners) listener.onPlansDropped();
+        },
+        onLeading: () => {
+          for (const listener of this.#listeners) listener.onLeading?.();
+        },
+        onFollowing: () => {
+          for (const listener of this.#listeners) listener.onFollowing?.();
+        },
+        onIdle: () => this.#onIdle(),
+      },
     });
     this.disk = disk;
   }
 
-  /** Recovers the tenant from its folder and wins the election of its one voter. */
+  /** Recovers the tenant from its folder; the only voter of a group is elected when it is done. */
   static async open(options: ReplicaOptions): Promise<{ replica: Replica; cutBytes: number }> {
-    const { files, folder } = options;
+    const { files, folder, voter } = options;
     const state = new StateMachine();
     await files.makeFolder(snapshotFolder(folder));
     const snapshot = await readSnapshot(files, snapshotFolder(folder));
-    let hardState = decodeHardState(snapshot?.hardState ?? encodeHardState(noHardState));
+    const hardState = decodeHardState(snapshot?.hardState ?? encodeHardState(noHardState));
     if (snapshot !== undefined) state.restore(snapshot.image);
     const start = snapshot ?? { position: 0, index: 0, term: 0 };
-    const runs: TermRun[] = [];
+    const founders = options.isFounder === false ? [] : [voter];
+    const configuration = state.members ?? { index: 0, voters: founders, learners: [] };
+    const recovered = new RecoveredLog(state, start, voter, configuration, hardState);
     const disk = new DiskGuard(files, folder, options.clock, options.disk);
     const { journal, cutBytes } = await Journal.open({
       ...options.journal,
@@ -160,45 +171,45 @@ export class Replica {
       random: options.random,
       onFatal: options.onFatal,
       start,
-      onEntry(entry) {
-        if (entry.type === EntryType.hardState) hardState = decodeHardState(entry.meta);
-        else {
-          state.apply(entry);
-          const { index, term } = entry;
-          if (index > start.index && runs.at(-1)?.term !== term) runs.push({ index, term });
-        }
-      },
+      onEntry: recovered.onEntry,
+      onRewound: recovered.onRewound,
     });
-    const raft = new Raft(
-      {
-        self: options.voter,
-        configuration: { index: 0, configuration: { voters: [options.voter], learners: [] } },
-        hardState,
-        base: { index: start.index, term: start.term },
-        runs,
-        lastIndex: journal.lastIndex,
-        // One voter: what is in the journal is committed.
-        commitIndex: state.appliedIndex,
-        ...raftTimes,
-        appendsUnderWayMax,
-        lastFitting: (_first, last) => last,
-        random: options.random.next,
-      },
-      options.clock.monotonicMs(),
-    );
-    const replica = new Replica(options, state, journal, raft, disk, start);
+    const replica = new Replica(options, state, journal, disk, start, {
+      configuration: { index: configuration.index, configuration },
+      configurations: recovered.configurations,
+      hardState: recovered.hardState,
+      base: { index: start.index, term: start.term },
+      runs: recovered.runs,
+      lastIndex: journal.lastIndex,
+      commitIndex: state.appliedIndex,
+      held: recovered.held,
+    });
     await disk.start();
-    await replica.#lead();
+    if (isAlone(replica.raft.configuration, voter)) await replica.#lead();
     return { replica, cutBytes };
+  }
+
+  get raft(): Raft {
+    return this.#consensus.raft;
   }
 
   /** Kafka's leader epoch of every partition. */
   get leaderEpoch(): number {
-    return leaderEpochOf(this.#raft.term);
+    return leaderEpochOf(this.raft.term);
   }
 
+  /** Whether plans may be made here. */
   get isLeader(): boolean {
-    return this.#raft.role === Role.leader && !this.#stopped;
+    return this.#consensus.isLeading && !this.#stopped;
+  }
+
+  /** Whether what is known here is all that anybody was told, at this moment. */
+  get mayAnswer(): boolean {
+    return this.#consensus.mayAnswer;
+  }
+
+  get consensus(): Consensus {
+    return this.#consensus;
   }
 
   listen(listener: ReplicaListener): void {
@@ -207,12 +218,7 @@ export class Replica {
 
   /** Appends an entry; `done` is called once, in a later turn. */
   propose(command: Command, done?: Done): void {
-    if (!this.isLeader) {
-      if (done !== undefined) this.#options.clock.soon(() => done('stopped'));
-      return;
-    }
-    const { term, index } = this.#raft.propose();
-    this.#enqueue(command, term, index, done);
+    this.#consensus.propose(command, done);
   }
 
   /** As `propose`, for commands that are rare. */
@@ -225,9 +231,7 @@ export class Replica {
    * effects without adding any, such as "duplicate".
    */
   afterPlanned(done: Done): void {
-    const { last } = this.#commit;
-    if (last === undefined) this.#options.clock.soon(() => done('applied'));
-    else last.after = last.after === undefined ? [done] : [...last.after, done];
+    this.#consensus.afterPlanned(done);
   }
 
   /** Takes no new proposals, finishes those that are there, and closes the files. */
@@ -236,72 +240,40 @@ export class Replica {
     this.#cancelIdle?.();
     this.#cancelRemoval?.();
     this.disk.stop();
-    await this.#commit.idle();
+    await this.#consensus.stop();
     await this.#housekeeping;
-    if (this.journal.markIsDue) await this.#commit.mark();
+    if (this.journal.markIsDue) await this.#consensus.mark();
     await this.journal.close();
   }
 
-  /** Resolves when everything that was proposed so far is settled. */
+  /** Resolves when everything that was proposed so far is on disk. */
   settled(): Promise<void> {
-    return this.#commit.idle();
+    return this.#consensus.settled();
   }
 
   async #lead(): Promise<void> {
-    const { clock } = this.#options;
-    this.#raft.campaign(clock.monotonicMs());
-    const { hardState } = this.#raft.takeReady();
-    assert(hardState !== undefined, 'a campaign begins with a vote');
-    const meta = encodeHardState(hardState);
-    const vote = entryOf({ type: EntryType.hardState, meta }, hardState.term, 0);
-    if (!(await this.#commit.persist([vote]))) throw diskFull(this.#options.folder);
-    this.#raft.hardStatePersisted(hardState, clock.monotonicMs());
-    const { noop } = this.#raft.takeReady();
-    assert(noop !== undefined, 'a leader begins with an entry of its own term');
-    const command = { type: EntryType.noop, meta: Buffer.alloc(0) };
-    const outcome = await new Promise<Outcome>((resolve) => {
-      this.#enqueue(command, noop.term, noop.index, resolve);
-    });
-    if (outcome === 'disk-full') throw diskFull(this.#options.folder);
+    this.#consensus.campaign();
     await this.settled();
+    if (this.#consensus.isLeading) return;
+    await this.stop();
+    throw diskFull(this.#options.folder);
   }
 
-  #enqueue(command: Command, term: number, index: number, done: Done | undefined): void {
+  #apply(entry: StoredEntry): void {
     this.#cancelIdle?.();
     this.#cancelIdle = undefined;
-    this.#commit.add(entryOf(command, term, index), done);
-  }
-
-  #onDurable({ pending, stored, end, bytes }: Group): void {
-    this.disk.wrote(bytes);
-    const { index, term } = pending.at(-1)!.entry;
-    this.#raft.entriesPersisted(index, term);
-    assert(this.#raft.commitIndex >= index, 'one voter commits what it stores');
-    for (const entry of stored) {
-      this.state.apply(entry);
-      this.journal.apply(entry);
-      if (mayFreeFiles(entry.type)) this.#removeSoon();
-      for (const listener of this.#listeners) listener.onApplied(entry);
-    }
-    this.#appliedPosition = end;
-    for (const one of pending) settle(one, 'applied');
-    for (const listener of this.#listeners) listener.onGroupApplied();
-    this.#considerHousekeeping();
-  }
-
-  /** The disk is full: planning starts again from what is applied. */
-  #onDropped(dropped: readonly Pending[]): void {
-    this.#raft.dropUnpersisted(this.state.appliedIndex, this.#options.clock.monotonicMs());
-    for (const listener of this.#listeners) listener.onPlansDropped();
-    for (const one of dropped) settle(one, 'disk-full');
+    this.state.apply(entry);
+    this.journal.apply(entry);
+    if (mayFreeFiles(entry.type)) this.#removeSoon();
+    for (const listener of this.#listeners) listener.onApplied(entry);
   }
 
   #onIdle(): void {
     if (this.#stopped || this.#cancelIdle !== undefined) return;
     this.#cancelIdle = this.#options.clock.after(idleMarkMs, () => {
       this.#cancelIdle = undefined;
-      if (this.#stopped || !this.#commit.isIdle || !this.journal.markIsDue) return;
-      this.#commit.mark().catch((error: unknown) => this.#options.onFatal(error));
+      if (this.#stopped || !this.#consensus.isIdle || !this.journal.markIsDue) return;
+      this.#consensus.mark().catch((error: unknown) => this.#options.onFatal(error));
     });
   }
 
@@ -365,10 +337,10 @@ export class Replica {
   async #writeSnapshot(): Promise<void> {
     const { clock, files, folder } = this.#options;
     const facts = {
-      position: this.#appliedPosition,
+      position: this.#consensus.appliedPosition,
       index: this.state.appliedIndex,
       term: this.state.appliedTerm,
-      hardState: encodeHardState(this.#raft.hardState),
+      hardState: encodeHardState(this.raft.hardState),
     };
     // The same one once more would only push the older one out.
     if (facts.position === this.#snapshotPositions[1]) return;
@@ -389,6 +361,10 @@ export class Replica {
   }
 }
 
+function isAlone({ voters }: Configuration, self: string): boolean {
+  return voters.length === 1 && voters[0] === self;
+}
+
 function mayFreeFiles(entryType: number): boolean {
   return entryType === EntryType.topicDeleted || entryType === EntryType.logStartsMoved;
 }
@@ -401,17 +377,4 @@ const noHardState = { term: 0, votedFor: null };
 
 function snapshotFolder(folder: string): string {
   return `${folder}/snapshots`;
-}
-
-function entryOf(command: Command, term: number, index: number): Entry {
-  return {
-    type: command.type,
-    version: entryVersion,
-    tenant: defaultTenant,
-    term,
-    index,
-    meta: command.meta,
-    batches: command.batches ?? [],
-    partitions: command.partitions ?? [],
-  };
 }

@@ -80,6 +80,67 @@ export function decodeHardState(meta: Buffer): HardStateStored {
   return { term: reader.f64(), votedFor: reader.nullableString() };
 }
 
+/** The members of the Raft group, each `node id:directory id`. */
+export interface Members {
+  readonly voters: readonly string[];
+  readonly learners: readonly string[];
+}
+
+export function encodeMembers({ voters, learners }: Members): Buffer {
+  const writer = new ByteWriter(128).uvarint(voters.length);
+  for (const voter of voters) writer.string(voter);
+  writer.uvarint(learners.length);
+  for (const learner of learners) writer.string(learner);
+  return writer.finish();
+}
+export function decodeMembers(meta: Buffer): Members {
+  const reader = new ByteReader(meta);
+  const voters = Array.from({ length: reader.count() }, () => reader.string());
+  return { voters, learners: Array.from({ length: reader.count() }, () => reader.string()) };
+}
+
+export function encodeCommitMark(index: number): Buffer {
+  return new ByteWriter(16).uvarint(index).finish();
+}
+export function decodeCommitMark(meta: Buffer): number {
+  return new ByteReader(meta).uvarint();
+}
+
+/** A node of the cluster, and where it is reached. */
+export interface ClusterNode {
+  readonly nodeId: number;
+  /** Identity of its data folder. */
+  readonly directoryId: string;
+  /** For clients. */
+  readonly host: string;
+  readonly port: number;
+  /** For the other nodes. */
+  readonly peerHost: string;
+  readonly peerPort: number;
+}
+
+export function writeClusterNode(writer: ByteWriter, node: ClusterNode): ByteWriter {
+  writer.uvarint(node.nodeId).string(node.directoryId).string(node.host).uvarint(node.port);
+  return writer.string(node.peerHost).uvarint(node.peerPort);
+}
+export function readClusterNode(reader: ByteReader): ClusterNode {
+  return {
+    nodeId: reader.uvarint(),
+    directoryId: reader.string(),
+    host: reader.string(),
+    port: reader.uvarint(),
+    peerHost: reader.string(),
+    peerPort: reader.uvarint(),
+  };
+}
+
+export function encodeNodeStored(node: ClusterNode): Buffer {
+  return writeClusterNode(new ByteWriter(128), node).finish();
+}
+export function decodeNodeStored(meta: Buffer): ClusterNode {
+  return readClusterNode(new ByteReader(meta));
+}
+
 /** When the leader took the batches, ms since 1970. */
 export function encodeBatches(appendedMs: number): Buffer {
   const meta = Buffer.allocUnsafe(8);

@@ -23,6 +23,12 @@ export const EntryType = {
   clusterFounded: 15,
   /** Keyed delivery of a topic to a group, and dead letters: record batches as in `batches`. */
   keyed: 16,
+  /** Who is in the Raft group: counts for a member as soon as it has the entry. */
+  members: 17,
+  /** How far the log was known to be committed: not a log entry, it has index 0. */
+  commitMark: 18,
+  /** Where a node is reached. */
+  nodeStored: 19,
 } as const;
 export type EntryType = (typeof EntryType)[keyof typeof EntryType];
 

@@ -15,9 +15,9 @@ import type { StateMachine } from './state-machine.ts';
 
 /**
  * Since version 2 the facts end with the overrides of single nodes, since version 3 with the least
- * lane base of new ledgers.
+ * lane base of new ledgers, since version 4 with the members of the group and their nodes.
  */
-export const imageVersion = 3;
+export const imageVersion = 4;
 
 export const Cell = {
   facts: 1,

@@ -2,6 +2,7 @@ import { assert } from '../core/assert.ts';
 import type { ByteReader, ByteWriter } from '../core/bytes.ts';
 import { BrokerError } from '../core/errors.ts';
 import {
+  type ClusterNode,
   ConfigResource,
   type ConfigsSet,
   decodeBatches,
@@ -10,6 +11,8 @@ import {
   decodeGroupDeleted,
   decodeGroupStored,
   decodeLogStarts,
+  decodeMembers,
+  decodeNodeStored,
   decodeOffsetsCommitted,
   decodeOffsetsDeleted,
   decodePartitionsAdded,
@@ -17,10 +20,14 @@ import {
   decodeProducersExpired,
   decodeTopicCreated,
   decodeTopicDeleted,
+  encodeMembers,
+  type Members,
   type OffsetsCommitted,
   type OffsetsDeleted,
   type PartitionsAdded,
+  readClusterNode,
   type TopicCreated,
+  writeClusterNode,
 } from './commands.ts';
 import { EntryType, entryVersion } from './entry-types.ts';
 import { ImageWriter, readImage } from './image.ts';
@@ -65,6 +72,10 @@ export class StateMachine {
   readonly groupConfigs = new Map<string, Map<string, string>>();
   /** Terms in which a leader began, ascending: the leader epochs that there were. */
   readonly terms: number[] = [];
+  /** Who is in the Raft group, and since which entry; undefined while it is who founded it. */
+  members: (Members & { readonly index: number }) | undefined;
+  /** Where nodes are reached, by node id. */
+  readonly nodes = new Map<number, ClusterNode>();
   clusterId = '';
   nextProducerId = 0;
   #appliedIndex = 0;
@@ -138,6 +149,15 @@ export class StateMachine {
       case EntryType.keyed:
         this.#changeKeyed(entry);
         break;
+      case EntryType.members:
+        this.members = { index: entry.index, ...decodeMembers(meta) };
+        this.#forgetFormerNodes();
+        break;
+      case EntryType.nodeStored: {
+        const node = decodeNodeStored(meta);
+        this.nodes.set(node.nodeId, node);
+        break;
+      }
       default:
         throw unknownEntry(entry);
     }
@@ -171,6 +191,12 @@ export class StateMachine {
     for (const { groupId, topicId } of ledgers) {
       this.#imageWriter?.touchLedger(ledgerKey(groupId, topicId));
     }
+  }
+
+  #forgetFormerNodes(): void {
+    const { voters, learners } = this.members!;
+    const present = new Set([...voters, ...learners].map((member) => Number.parseInt(member, 10)));
+    for (const nodeId of this.nodes.keys()) if (!present.has(nodeId)) this.nodes.delete(nodeId);
   }
 
   #createTopic(created: TopicCreated): void {
@@ -295,6 +321,12 @@ export class StateMachine {
     writer.uvarint(this.topics.partitions.next);
     writeNamedStrings(writer, this.nodeConfigs);
     writer.uvarint(this.keyed.laneBaseMin);
+    writer.u8(this.members === undefined ? 0 : 1);
+    if (this.members !== undefined) {
+      writer.uvarint(this.members.index).bytes(encodeMembers(this.members));
+    }
+    writer.uvarint(this.nodes.size);
+    for (const node of this.nodes.values()) writeClusterNode(writer, node);
   }
 
   /** The facts of an image of this version or an older one. */
@@ -307,6 +339,15 @@ export class StateMachine {
     this.topics.partitions.restoreNext(reader.uvarint());
     if (version >= 2) readNamedStrings(reader, this.nodeConfigs);
     if (version >= 3) this.keyed.restoreLaneBaseMin(reader.uvarint());
+    if (version < 4) return;
+    if (reader.u8() === 1) {
+      const index = reader.uvarint();
+      this.members = { index, ...decodeMembers(reader.bytes()) };
+    }
+    for (let left = reader.count(6); left > 0; left--) {
+      const node = readClusterNode(reader);
+      this.nodes.set(node.nodeId, node);
+    }
   }
 }
 

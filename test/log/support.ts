@@ -48,7 +48,13 @@ export async function openJournal(
     clock: stillClock,
     random: seededRandom(7),
     start: noStart,
-    onEntry: (entry) => found.push(copyOf(entry)),
+    onEntry: (entry, index) => {
+      found.push(copyOf(entry));
+      index(entry);
+    },
+    onRewound: (index) => {
+      while (found.length > 0 && found.at(-1)!.index > index) found.pop();
+    },
     sync: 'always',
     syncIntervalMs: 50,
     fileBytesMax: 64 * 1024,

@@ -169,7 +169,7 @@ test('after a stop proposals are refused, and a mark covers everything', async (
   await node.createTopic();
   await node.produce(batchOf(10));
   await node.clock.run(node.replica.stop());
-  assert.equal(await node.commit(1), 'stopped');
+  assert.equal(await node.commit(1), 'not-leader');
   assert.equal((await node.produce(batchOf(10))).errorCode, ErrorCode.NOT_LEADER_OR_FOLLOWER);
   const journal = machine.disk.paths().find((path) => path.endsWith('.journal'))!;
   const content = machine.disk.content(journal);

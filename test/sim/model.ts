@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import type { Command } from '../../src/replica/replica.ts';
+import type { Command } from '../../src/replica/consensus.ts';
 import { EntryType, entryVersion } from '../../src/state/entry-types.ts';
 import { StateMachine } from '../../src/state/state-machine.ts';
 import { readStoredBatch, type StoredBatchFacts } from '../../src/state/stored-batch.ts';

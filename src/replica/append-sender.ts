@@ -1,0 +1,91 @@
+import type { Entry } from '../log/format.ts';
+import { EntryReader } from '../log/entry-reader.ts';
+import type { Journal } from '../log/journal.ts';
+import type { Append } from '../raft/messages.ts';
+import type { EntryTail } from './entry-tail.ts';
+import type { PeerPort } from './peer-port.ts';
+
+/** Read from the journal at a time, for a peer that lags behind what is in memory. */
+const readBytesMax = 2 * 1024 * 1024;
+/** The core has few under way to one peer; beyond that something is wrong, and they are lost. */
+const queuedMax = 1024;
+
+/**
+ * Adds to the appends for one peer what is in their entries: from memory at once, from the journal
+ * if they are older. Appends leave in their order.
+ */
+export class AppendSender {
+  readonly #peers: PeerPort;
+  readonly #tail: EntryTail;
+  readonly #reader: EntryReader;
+  readonly #onFatal: (error: unknown) => void;
+  #queue: Append[] = [];
+  #isReading = false;
+  /** Read and not sent yet. */
+  #read: readonly Entry[] = [];
+
+  constructor(
+    peers: PeerPort,
+    tail: EntryTail,
+    journal: Journal,
+    onFatal: (error: unknown) => void,
+  ) {
+    this.#peers = peers;
+    this.#tail = tail;
+    this.#reader = new EntryReader(journal);
+    this.#onFatal = onFatal;
+  }
+
+  send(message: Append): void {
+    if (this.#isReading) {
+      if (this.#queue.length < queuedMax) this.#queue.push(message);
+      return;
+    }
+    if (this.#sendFromMemory(message)) return;
+    this.#queue.push(message);
+    this.#isReading = true;
+    this.#readOn().catch((error: unknown) => this.#onFatal(error));
+  }
+
+  #sendFromMemory(message: Append): boolean {
+    const { prevIndex, lastIndex } = message;
+    const entries =
+      lastIndex === prevIndex ? [] : this.#tail.range(prevIndex + 1, lastIndex);
+    if (entries === undefined) return false;
+    this.#peers.send(message, entries);
+    return true;
+  }
+
+  async #readOn(): Promise<void> {
+    for (;;) {
+      const message = this.#queue.shift();
+      if (message === undefined) break;
+      if (!this.#sendFromMemory(message)) await this.#sendFromJournal(message);
+    }
+    this.#read = [];
+    this.#isReading = false;
+  }
+
+  /** What the journal does not have (any more) is not sent: the core finds out what is missing. */
+  async #sendFromJournal(message: Append): Promise<void> {
+    const { prevIndex, lastIndex } = message;
+    const entries: Entry[] = [];
+    for (let index = prevIndex + 1; index <= lastIndex; ) {
+      let at = this.#read.findIndex((entry) => entry.index === index);
+      if (at < 0) {
+        this.#read = (await this.#reader.read(index, readBytesMax)) ?? [];
+        at = 0;
+        if (this.#read.length === 0) return;
+      }
+      const taken = this.#read.slice(at, at + lastIndex - index + 1);
+      entries.push(...taken);
+      index += taken.length;
+    }
+    // The log may have been rewound meanwhile.
+    if (entries.at(-1)!.term === termOfLast(message)) this.#peers.send(message, entries);
+  }
+}
+
+function termOfLast({ runs }: Append): number {
+  return runs.at(-1)!.term;
+}

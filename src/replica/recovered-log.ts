@@ -1,0 +1,99 @@
+import { assert } from '../core/assert.ts';
+import { copyEntry } from '../log/entry-reader.ts';
+import type { StoredEntry } from '../log/format.ts';
+import type { OnRecoveredEntry, RecoveryStart } from '../log/recovery.ts';
+import type { Configuration, ConfigurationEntry } from '../raft/membership.ts';
+import type { HardState } from '../raft/ready.ts';
+import type { TermRun } from '../raft/term-log.ts';
+import { decodeCommitMark, decodeHardState, decodeMembers } from '../state/commands.ts';
+import { EntryType } from '../state/entry-types.ts';
+import type { StateMachine } from '../state/state-machine.ts';
+
+interface Held {
+  readonly entry: StoredEntry;
+  readonly index: (entry: StoredEntry) => void;
+}
+
+/**
+ * What a start finds in the journal behind the snapshot. Entries that are known to be committed are
+ * applied as they come: all of them while this member is the only voter, else those below the marks
+ * that follow them. The others are held: others may yet take their places.
+ */
+export class RecoveredLog {
+  readonly runs: TermRun[] = [];
+  readonly configurations: ConfigurationEntry[] = [];
+  hardState: HardState;
+  readonly #state: StateMachine;
+  readonly #start: RecoveryStart;
+  readonly #self: string;
+  readonly #base: Configuration;
+  #committed = 0;
+  #held: Held[] = [];
+
+  constructor(
+    state: StateMachine,
+    start: RecoveryStart,
+    self: string,
+    base: Configuration,
+    hardState: HardState,
+  ) {
+    this.#state = state;
+    this.#start = start;
+    this.#self = self;
+    this.#base = base;
+    this.hardState = hardState;
+  }
+
+  /** Not known to be committed. */
+  get held(): readonly StoredEntry[] {
+    return this.#held.map(({ entry }) => entry);
+  }
+
+  readonly onEntry: OnRecoveredEntry = (entry, index) => {
+    if (entry.type === EntryType.hardState) {
+      this.hardState = decodeHardState(entry.meta);
+      return;
+    }
+    if (entry.type === EntryType.commitMark) {
+      this.#commitTo(decodeCommitMark(entry.meta));
+      return;
+    }
+    const { term } = entry;
+    if (this.runs.at(-1)?.term !== term) this.runs.push({ index: entry.index, term });
+    if (entry.type === EntryType.members) {
+      const configuration = decodeMembers(entry.meta);
+      this.configurations.push({ index: entry.index, configuration });
+    }
+    if (this.#isAlone) {
+      this.#commitTo(entry.index - 1);
+      this.#apply(entry, index);
+    } else this.#held.push({ entry: copyEntry(entry), index });
+  };
+
+  readonly onRewound = (index: number): void => {
+    assert(index >= this.#state.appliedIndex, 'what is committed is never void');
+    this.#held = this.#held.filter(({ entry }) => entry.index <= index);
+    while (this.runs.length > 0 && this.runs.at(-1)!.index > index) this.runs.pop();
+    while (this.configurations.length > 0 && this.configurations.at(-1)!.index > index) {
+      this.configurations.pop();
+    }
+  };
+
+  get #isAlone(): boolean {
+    const { voters } = this.configurations.at(-1)?.configuration ?? this.#base;
+    return voters.length === 1 && voters[0] === this.#self;
+  }
+
+  #commitTo(index: number): void {
+    this.#committed = Math.max(this.#committed, index);
+    let count = 0;
+    while (count < this.#held.length && this.#held[count]!.entry.index <= this.#committed) count++;
+    for (const held of this.#held.splice(0, count)) this.#apply(held.entry, held.index);
+  }
+
+  #apply(entry: StoredEntry, index: (entry: StoredEntry) => void): void {
+    if (entry.index <= this.#start.index) return;
+    this.#state.apply(entry);
+    index(entry);
+  }
+}
