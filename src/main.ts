@@ -15,6 +15,8 @@ interface StartFlags {
   readonly config?: string;
   readonly keyed?: readonly string[];
   readonly keyedAck?: string;
+  readonly nodeId?: string;
+  readonly cluster?: string;
   readonly set?: readonly SettingFlag[];
 }
 
@@ -43,6 +45,8 @@ function commandLine(): Command {
     .option('--listen <host:port>', 'address to listen on; port 0 takes any free one')
     .option('--advertise <host:port>', 'address that clients are told')
     .option('--data <dir>', 'folder of the data')
+    .option('--node-id <number>', 'id of this node in its cluster')
+    .option('--cluster <nodes>', 'all nodes of the cluster: ID@HOST:PORT, with commas between')
     .option('--config <file>', 'settings file: one JSON object')
     .option(
       '--keyed <pattern>',
@@ -89,6 +93,8 @@ async function startBroker({
   set = [],
   keyed,
   keyedAck,
+  nodeId,
+  cluster,
   ...named
 }: StartFlags): Promise<void> {
   const flags = [...set];
@@ -97,6 +103,10 @@ async function startBroker({
   }
   if (keyedAck !== undefined) {
     flags.push({ flag: '--keyed-ack', name: 'delivery.ack', text: keyedAck });
+  }
+  if (nodeId !== undefined) flags.push({ flag: '--node-id', name: 'node.id', text: nodeId });
+  if (cluster !== undefined) {
+    flags.push({ flag: '--cluster', name: 'cluster.nodes', text: cluster });
   }
   for (const name of ['listen', 'advertise', 'data'] as const) {
     const text = named[name];

@@ -1,7 +1,11 @@
 import { AdminApi } from './broker/admin/admin-api.ts';
 import { Broker } from './broker/broker.ts';
+import { serveForwarded } from './broker/forwarding.ts';
 import { handlers } from './broker/handlers.ts';
 import { BrokerSession } from './broker/session.ts';
+import { Cluster } from './cluster/cluster.ts';
+import { clusterOf } from './cluster/cluster-settings.ts';
+import { memberId } from './cluster/formation.ts';
 import { type Settings, settingsTable } from './config/settings.ts';
 import type { Clock } from './core/clock.ts';
 import { codecs } from './core/codecs.ts';
@@ -14,6 +18,7 @@ import { HttpServer } from './net/http-server.ts';
 import { type HostPort, parseHostPort } from './net/listeners.ts';
 import { NetServer } from './net/server.ts';
 import { DecodeError } from './protocol/codec-error.ts';
+import { Role } from './raft/raft.ts';
 import { JobThread } from './replica/job-thread.ts';
 import type { BatchOpener } from './replica/open-batch.ts';
 import { OpenThread } from './replica/open-thread.ts';
@@ -29,6 +34,10 @@ export interface NodeOptions {
   readonly files: FilePort;
   /** Identity of the data folder, made at its first start. */
   readonly directoryId: string;
+  /** Whether this node founded its cluster; undefined while that is to be decided. */
+  readonly isFounder?: boolean | undefined;
+  /** It is decided: from now on, and durably. */
+  readonly onDecided?: (isFounder: boolean) => Promise<void>;
   /** Default: a thread of its own. */
   readonly opener?: BatchOpener;
   /** The process must end now and recover at its next start. */
@@ -46,6 +55,11 @@ export interface RunningNode {
 
 /** What a stop may take for the requests in flight. */
 const shutdownMs = 5000;
+/** And to give leadership to another node. */
+const handOverMs = 1000;
+const heartbeatsPerTimeout = 8;
+/** What a message of the cluster has beside one request of a client. */
+const frameSlackBytes = 2 * 1024 * 1024;
 
 /** Wires one broker: journal and state from the data folder, handlers, sockets. */
 export async function startNode(options: NodeOptions): Promise<RunningNode> {
@@ -53,21 +67,9 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
   const syncDelayMs = settings['journal.sync.delay.ms'];
   const files =
     syncDelayMs === 0 ? options.files : withSlowSyncs(options.files, clock, syncDelayMs);
-  const { replica, cutBytes } = await Replica.open({
-    files,
-    folder: `${settings.data}/default`,
-    clock,
-    random,
-    voter: `${settings['node.id']}:${options.directoryId}`,
-    journal: journalSettings(settings),
-    disk: {
-      lowWaterBytes: settings['disk.low.water.bytes'],
-      reserveBytes: settings['disk.reserve.bytes'],
-    },
-    onFatal,
-  });
-  if (cutBytes > 0) log.warn({ cutBytes }, 'a torn write at the end of the journal was cut off');
-  if (replica.state.clusterId === '') await foundCluster(replica, random);
+  const cluster = await openCluster(options);
+  const isFounder = await founds(options, cluster);
+  const replica = await openReplica({ ...options, files }, isFounder, cluster);
   const listen = parseHostPort(settings.listen);
   const advertise = settings.advertise === '' ? undefined : parseHostPort(settings.advertise);
   const jobs = new JobThread(onFatal);
@@ -79,6 +81,7 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
     codecs,
     log,
     replica,
+    cluster,
     jobs,
     opener: options.opener ?? new OpenThread(jobs),
     apis: handlers,
@@ -92,6 +95,8 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
     onFatal,
   });
   const address = await server.listen(listen);
+  cluster?.serve((request) => serveForwarded(broker, request));
+  cluster?.attach(replica);
   const api = new AdminApi(broker, server.counters);
   const admin = await openAdmin(settings['admin.listen'], api, log);
   return {
@@ -100,11 +105,13 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
     broker,
     async stop() {
       api.isStopping = true;
+      if (cluster !== undefined) await handOver(replica, clock);
       const closed = server.shutdown(shutdownMs);
       broker.finishParked();
       await closed;
       await broker.stopJobs();
       await replica.stop();
+      cluster?.stop();
       await admin?.server.close();
     },
   };
@@ -131,6 +138,66 @@ async function openAdmin(
     if (!isUsual || !(error instanceof BrokerError)) throw error;
     log.warn({ listen }, `${error.message}; going on without it`);
     return undefined;
+  }
+}
+
+async function openCluster(options: NodeOptions): Promise<Cluster | undefined> {
+  const { settings, directoryId, clock, log } = options;
+  const found = clusterOf(settings, directoryId);
+  if (found === undefined) return undefined;
+  const frameBytesMax = settings['socket.request.max.bytes'] + frameSlackBytes;
+  const cluster = new Cluster({ ...found, frameBytesMax, clock, log });
+  await cluster.start();
+  return cluster;
+}
+
+async function openReplica(
+  { settings, files, directoryId, clock, random, log, onFatal }: NodeOptions,
+  isFounder: boolean,
+  cluster: Cluster | undefined,
+): Promise<Replica> {
+  const { replica, cutBytes } = await Replica.open({
+    files,
+    folder: `${settings.data}/default`,
+    clock,
+    random,
+    voter: memberId({ nodeId: settings['node.id'], directoryId: directoryId }),
+    isFounder,
+    ...(cluster !== undefined && { peers: cluster }),
+    times: {
+      electionTimeoutMs: settings['cluster.election.timeout.ms'],
+      heartbeatMs: settings['cluster.election.timeout.ms'] / heartbeatsPerTimeout,
+    },
+    journal: journalSettings(settings),
+    disk: {
+      lowWaterBytes: settings['disk.low.water.bytes'],
+      reserveBytes: settings['disk.reserve.bytes'],
+    },
+    onFatal,
+  });
+  if (cutBytes > 0) log.warn({ cutBytes }, 'a torn write at the end of the journal was cut off');
+  if (replica.state.clusterId === '' && isFounder) await foundCluster(replica, random);
+  return replica;
+}
+
+/** A node on its own has founded its cluster; of several with new folders one does. */
+async function founds(
+  { isFounder, onDecided, log }: NodeOptions,
+  cluster: Cluster | undefined,
+): Promise<boolean> {
+  if (isFounder !== undefined) return isFounder;
+  if (cluster !== undefined) log.info({}, 'the folder is new: looking for the cluster');
+  const decided = cluster === undefined || (await cluster.mayFound());
+  await onDecided?.(decided);
+  return decided;
+}
+
+/** The others need not miss the leader first, if it says that it goes. */
+async function handOver(replica: Replica, clock: Clock): Promise<void> {
+  if (!replica.consensus.handOver()) return;
+  const endMs = clock.monotonicMs() + handOverMs;
+  while (replica.raft.role === Role.leader && clock.monotonicMs() < endMs) {
+    await new Promise<void>((resolve) => void clock.after(1, resolve));
   }
 }
 

@@ -21,6 +21,7 @@ type TopicResponse = ProduceResponseInput['responses'][number];
 /** The first version with record batches; earlier ones carry message sets, which are refused. */
 const batchesFrom = 3;
 const topicIdsFrom = 13;
+const leaderFrom = 10;
 
 export const produce = defineHandler({
   request: produceRequest,
@@ -70,6 +71,10 @@ class ProduceRequestTurn implements ProduceTurn {
   /** Topics are looked up anew each time: they may be gone, or have other settings. */
   plan(): readonly LargePart[] {
     const { broker, apiVersion, reply } = this.#context;
+    if (!broker.replica.isLeader) {
+      this.refuse();
+      return [];
+    }
     this.#findParts();
     const finish = (outcomes: readonly ProduceOutcome[]): void => this.#finish(outcomes);
     const large = broker.produce.produce(this.#parts, apiVersion, finish, this.#opened);
@@ -86,7 +91,7 @@ class ProduceRequestTurn implements ProduceTurn {
 
   refuse(): void {
     if (this.#request.acks !== 0) {
-      this.#answer(refuseAll(this.#request, ErrorCode.NOT_LEADER_OR_FOLLOWER));
+      this.#answer(this.#withLeader(refuseAll(this.#request, ErrorCode.NOT_LEADER_OR_FOLLOWER)));
       return;
     }
     this.#context.reply.send(null);
@@ -94,9 +99,34 @@ class ProduceRequestTurn implements ProduceTurn {
   }
 
   #finish(outcomes: readonly ProduceOutcome[]): void {
-    if (this.#request.acks !== 0) this.#answer({ responses: this.#responses(outcomes) });
+    if (this.#request.acks !== 0) {
+      this.#answer(this.#withLeader({ responses: this.#responses(outcomes) }));
+    }
     // No answer; but a client that is told nothing learns of an error by a closed connection.
     else if (this.#isRefused(outcomes)) this.#context.disconnect();
+  }
+
+  /** Who is told that this node does not lead is told who does (KIP-951). */
+  #withLeader(response: ProduceResponseInput): ProduceResponseInput {
+    const { broker, apiVersion, client } = this.#context;
+    const isWrong = ({ errorCode }: { errorCode: number }) =>
+      errorCode === ErrorCode.NOT_LEADER_OR_FOLLOWER;
+    if (apiVersion < leaderFrom) return response;
+    if (!response.responses.some(({ partitionResponses }) => partitionResponses.some(isWrong))) {
+      return response;
+    }
+    const currentLeader = broker.nodes.leader;
+    return {
+      responses: response.responses.map((topic) => ({
+        ...topic,
+        partitionResponses: topic.partitionResponses.map((partition) =>
+          isWrong(partition) ? { ...partition, currentLeader } : partition,
+        ),
+      })),
+      nodeEndpoints: broker.nodes
+        .endpoints(client)
+        .filter(({ nodeId }) => nodeId === currentLeader.leaderId),
+    };
   }
 
   #findParts(): void {

@@ -48,7 +48,8 @@ async function startFetch(
   context: RequestContext,
 ): Promise<void> {
   const { broker } = context;
-  if (namesLanes(request)) {
+  // A node that does not lead knows no lanes: it answers as for partitions.
+  if (namesLanes(request) && broker.replica.mayAnswer) {
     new LaneFetch(context, correlationId, request).start();
     return;
   }

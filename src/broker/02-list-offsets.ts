@@ -144,7 +144,8 @@ async function find(
   const partition = broker.topics.byName(topicName)?.partitions[partitionIndex];
   const error = (errorCode: ErrorCode): ResponsePartition => ({ partitionIndex, errorCode });
   if (partition === undefined) return error(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION);
-  const { leaderEpoch } = broker.replica;
+  const { leaderEpoch, mayAnswer } = broker.replica;
+  if (!mayAnswer) return error(ErrorCode.NOT_LEADER_OR_FOLLOWER);
   if (currentLeaderEpoch >= 0 && currentLeaderEpoch < leaderEpoch) {
     return error(ErrorCode.FENCED_LEADER_EPOCH);
   }

@@ -109,20 +109,15 @@ function unknown(errorCode: ErrorCode, name: string | null, topicId: string): To
 
 const noNodes: readonly number[] = [];
 
-/** All partitions are led by this node and have their only replica here. */
-function describe(topic: Topic, broker: Broker): TopicResponse {
-  const { nodeId } = broker;
-  const { leaderEpoch } = broker.replica;
+/** All partitions are led by one node, and every voter has a replica of them. */
+function describe(topic: Topic, { nodes }: Broker): TopicResponse {
+  const { leaderId, leaderEpoch } = nodes.leader;
+  const { voterIds: replicaNodes, inSyncIds: isrNodes } = nodes;
   const { partitions } = topic;
-  const replicaNodes = [nodeId];
+  const errorCode = leaderId < 0 ? ErrorCode.LEADER_NOT_AVAILABLE : ErrorCode.NONE;
   const describePartition = (_: number, partitionIndex: number): PartitionResponse => ({
-    errorCode: ErrorCode.NONE,
-    partitionIndex,
-    leaderId: nodeId,
-    leaderEpoch,
-    replicaNodes,
-    isrNodes: replicaNodes,
-    offlineReplicas: noNodes,
+    ...{ errorCode, partitionIndex, leaderId, leaderEpoch },
+    ...{ replicaNodes, isrNodes, offlineReplicas: noNodes },
   });
   return {
     errorCode: ErrorCode.NONE,
@@ -142,16 +137,15 @@ function response<T>(
   context: RequestContext,
 ): LazyInput<MetadataResponseInput> {
   const { broker, client } = context;
-  const { host, port } = broker.endpointFor(client);
   const hasOperations = request.includeTopicAuthorizedOperations;
   const describeOne = (topic: T): TopicResponse | undefined => {
     const described = describeTopic(topic);
     return described !== undefined && hasOperations ? withOperations(described) : described;
   };
   return {
-    brokers: [{ nodeId: broker.nodeId, host, port }],
+    brokers: broker.nodes.endpoints(client),
     clusterId: broker.replica.state.clusterId,
-    controllerId: broker.nodeId,
+    controllerId: broker.nodes.leaderId,
     topics: lazyMap(topics, describeOne),
     ...(request.includeClusterAuthorizedOperations && {
       clusterAuthorizedOperations: allClusterOperations,

@@ -35,6 +35,10 @@ export const offsetCommit = defineHandler({
       return;
     }
     const { broker, apiVersion } = context;
+    if (!broker.groups.isCoordinator) {
+      answer(plan.response(ErrorCode.NOT_COORDINATOR));
+      return;
+    }
     const { groupId, memberId, groupInstanceId, generationIdOrMemberEpoch } = request;
     broker.groups.heardFrom(context, groupId, memberId);
     const groupError = broker.groups.run((coordinator, now) =>

@@ -35,8 +35,12 @@ export const offsetFetch = defineHandler({
   request: offsetFetchRequest,
   response: offsetFetchResponse,
   versions: [0, 10],
-  handle(request, context, _answer, answerInSlices) {
+  handle(request, context, answer, answerInSlices) {
     const { broker, apiVersion } = context;
+    if (!broker.groups.isCoordinator) {
+      answer(notCoordinator(request, apiVersion));
+      return;
+    }
     const answerNow = () => {
       if (apiVersion >= batchedFrom) {
         const groups = withoutRepeats(request.groups);
@@ -58,6 +62,20 @@ export const offsetFetch = defineHandler({
     else answerNow();
   },
 });
+
+/** Before version 2 there is no place for an error but beside each partition. */
+function notCoordinator(request: OffsetFetchRequest, apiVersion: number) {
+  const errorCode = ErrorCode.NOT_COORDINATOR;
+  if (apiVersion >= batchedFrom) {
+    const groups = withoutRepeats(request.groups);
+    return { groups: groups.map(({ groupId }) => ({ groupId, topics: [], errorCode })) };
+  }
+  const topics = (request.topics ?? []).map(({ name, partitionIndexes }) => ({
+    name,
+    partitions: partitionIndexes.map((index) => absent(index, errorCode)),
+  }));
+  return { topics, ...(apiVersion >= 2 && { errorCode }) };
+}
 
 /**
  * A small request that wants everything of one group a million times must not cost a million

@@ -15,19 +15,24 @@ export const findCoordinator = defineHandler({
   versions: [0, 6],
   handle(request, context, answer) {
     const { broker, apiVersion } = context;
-    const { nodeId } = broker;
-    const { host, port } = broker.endpointFor(context.client);
-    // The one coordinator is this node; transactions and share groups have none.
-    const isKnown = request.keyType === groupKeyType;
-    const found = isKnown
-      ? { errorCode: ErrorCode.NONE, errorMessage: null, nodeId, host, port }
-      : {
-          errorCode: ErrorCode.INVALID_REQUEST,
-          errorMessage: `Coordinators of type ${request.keyType} are not supported`,
-          nodeId: -1,
-          host: '',
-          port: -1,
-        };
+    const { leaderId } = broker.nodes;
+    const endpoints = broker.nodes.endpoints(context.client);
+    // The one coordinator is the leader; transactions and share groups have none.
+    const coordinator = endpoints.find(({ nodeId }) => nodeId === leaderId);
+    const nobody = { nodeId: -1, host: '', port: -1 };
+    const found =
+      request.keyType !== groupKeyType
+        ? {
+            errorCode: ErrorCode.INVALID_REQUEST,
+            errorMessage: `Coordinators of type ${request.keyType} are not supported`,
+            ...nobody,
+          }
+        : {
+            errorCode:
+              coordinator === undefined ? ErrorCode.COORDINATOR_NOT_AVAILABLE : ErrorCode.NONE,
+            errorMessage: null,
+            ...(coordinator ?? nobody),
+          };
     if (apiVersion < batchedFrom) answer(found);
     else answer({ coordinators: request.coordinatorKeys.map((key) => ({ key, ...found })) });
   },

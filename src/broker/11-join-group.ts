@@ -27,6 +27,10 @@ export const joinGroup = defineHandler({
       if (members.length <= membersPerTurn) answer(response);
       else answerInSlices({ ...response, members: new Lazy(members) });
     });
+    if (!broker.groups.isCoordinator) {
+      respond(joinError(request.memberId, ErrorCode.NOT_COORDINATOR));
+      return;
+    }
     // It may close before the answer, and then nobody is heard on it any more.
     broker.groups.connections.open(context);
     const metadata = request.protocols[0]?.metadata;

@@ -19,6 +19,10 @@ export const leaveGroup = defineHandler({
     const respond = (response: LeaveGroupResponse) => {
       answer(isBatched ? response : { errorCode: errorOfOne(response) });
     };
+    if (!broker.groups.isCoordinator) {
+      answer({ errorCode: ErrorCode.NOT_COORDINATOR });
+      return;
+    }
     broker.groups.run((coordinator, now) =>
       coordinator.leaveGroup({ groupId, members }, now, respond),
     );

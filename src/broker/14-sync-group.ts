@@ -1,3 +1,5 @@
+import { syncError } from '../groups/classic/responses.ts';
+import { ErrorCode } from '../protocol/error-codes.ts';
 import { syncGroupRequest, syncGroupResponse } from '../protocol/schema/14-sync-group.ts';
 import { defineHandler } from './handler.ts';
 
@@ -8,6 +10,10 @@ export const syncGroup = defineHandler({
   versions: [0, 5],
   handle(request, context, answer) {
     const { broker, apiVersion } = context;
+    if (!broker.groups.isCoordinator) {
+      answer(syncError(ErrorCode.NOT_COORDINATOR));
+      return;
+    }
     broker.groups.heardFrom(context, request.groupId, request.memberId);
     const respond = broker.groups.paced(answer);
     broker.groups.run((coordinator, now) =>

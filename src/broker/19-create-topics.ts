@@ -118,7 +118,7 @@ async function create(topic: AskedTopic, creation: Creation): Promise<TopicResul
     errorCode: ErrorCode.NONE,
     errorMessage: null,
     numPartitions: planned.partitionCount,
-    replicationFactor: 1,
+    replicationFactor: broker.nodes.voterIds.length,
     configs: withDetails ? describeConfigs(planned, broker) : null,
   };
 }
@@ -196,7 +196,7 @@ function judgeConfigs({ configs }: AskedTopic): Pick<NewTopic, 'configs'> | Refu
 
 function judgeShape(topic: AskedTopic, broker: Broker): Refusal | undefined {
   const { numPartitions, replicationFactor } = topic;
-  if (topic.assignments.length > 0) return judgeAssignments(topic, broker.nodeId);
+  if (topic.assignments.length > 0) return judgeAssignments(topic, broker.nodes.voterIds);
   if (replicationFactor < -1 || replicationFactor === 0) {
     return {
       errorCode: ErrorCode.INVALID_REPLICATION_FACTOR,
@@ -209,18 +209,20 @@ function judgeShape(topic: AskedTopic, broker: Broker): Refusal | undefined {
       errorMessage: 'Number of partitions was set to an invalid non-positive value.',
     };
   }
-  if (replicationFactor > 1) {
+  const registered = broker.nodes.voterIds.length;
+  if (replicationFactor > registered) {
     return {
       errorCode: ErrorCode.INVALID_REPLICATION_FACTOR,
       errorMessage:
         `Unable to replicate the partition ${replicationFactor} time(s): The target replication ` +
-        `factor of ${replicationFactor} cannot be reached because only 1 broker(s) are registered.`,
+        `factor of ${replicationFactor} cannot be reached because only ${registered} broker(s) ` +
+        'are registered.',
     };
   }
   return undefined;
 }
 
-function judgeAssignments(topic: AskedTopic, nodeId: number): Refusal | undefined {
+function judgeAssignments(topic: AskedTopic, nodeIds: readonly number[]): Refusal | undefined {
   const { assignments } = topic;
   for (const [field, value] of [
     ['replication factor', topic.replicationFactor],
@@ -232,7 +234,7 @@ function judgeAssignments(topic: AskedTopic, nodeId: number): Refusal | undefine
       errorMessage: `A manual partition assignment was specified, but ${field} was not set to -1.`,
     };
   }
-  const why = assignmentsError(assignments, nodeId);
+  const why = assignmentsError(assignments, nodeIds);
   return why === undefined
     ? undefined
     : { errorCode: ErrorCode.INVALID_REPLICA_ASSIGNMENT, errorMessage: why };
@@ -240,14 +242,14 @@ function judgeAssignments(topic: AskedTopic, nodeId: number): Refusal | undefine
 
 function assignmentsError(
   assignments: AskedTopic['assignments'],
-  nodeId: number,
+  nodeIds: readonly number[],
 ): string | undefined {
   const seen = new Set<number>();
   for (const { partitionIndex, brokerIds } of assignments) {
     if (seen.has(partitionIndex)) {
       return `Found multiple manual partition assignments for partition ${partitionIndex}`;
     }
-    const why = assignmentError(brokerIds, nodeId);
+    const why = assignmentError(brokerIds, nodeIds);
     if (why !== undefined) return why;
     seen.add(partitionIndex);
   }

@@ -1,3 +1,4 @@
+import { isSecret } from '../config/broker-configs.ts';
 import { kafkaTypeCode } from '../config/kafka-values.ts';
 import { ErrorCode } from '../protocol/error-codes.ts';
 import {
@@ -60,15 +61,17 @@ function describe(
   { includeSynonyms, includeDocumentation }: DescribeConfigsRequest,
   apiVersion: number,
 ): ResultConfig {
+  const isSensitive = isSecret(entry.name);
+  const synonyms = includeSynonyms ? entry.synonyms : [];
   return {
     name: entry.name,
-    value: entry.value,
+    value: isSensitive ? null : entry.value,
     readOnly: entry.readOnly,
-    isSensitive: false,
+    isSensitive,
     ...(apiVersion === 0
       ? { isDefault: entry.source === ConfigSource.default }
       : { configSource: entry.source }),
-    synonyms: includeSynonyms ? entry.synonyms : [],
+    synonyms: isSensitive ? synonyms.map((one) => ({ ...one, value: null })) : synonyms,
     configType: kafkaTypeCode[entry.type],
     documentation: includeDocumentation ? entry.doc : null,
   };

@@ -117,7 +117,7 @@ function wrong(
     );
   }
   for (const { brokerIds } of assignments) {
-    const why = assignmentError(brokerIds, broker.nodeId);
+    const why = assignmentError(brokerIds, broker.nodes.voterIds);
     if (why !== undefined) return why;
   }
   return undefined;

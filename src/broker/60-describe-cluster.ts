@@ -23,13 +23,13 @@ export const describeCluster = defineHandler({
       answer({ ...common, ...refusal, controllerId: -1, brokers: [] });
       return;
     }
-    const { nodeId } = broker;
-    const { host, port } = broker.endpointFor(client);
     answer({
       ...common,
       errorCode: ErrorCode.NONE,
-      controllerId: nodeId,
-      brokers: [{ brokerId: nodeId, host, port }],
+      controllerId: broker.nodes.leaderId,
+      brokers: broker.nodes.endpoints(client).map(({ nodeId, host, port }) => ({
+        ...{ brokerId: nodeId, host, port },
+      })),
       clusterAuthorizedOperations: request.includeClusterAuthorizedOperations
         ? allClusterOperations
         : notAsked,

@@ -151,15 +151,14 @@ function failed(name: string, errorCode: ErrorCode): TopicResponse {
   return { errorCode, name, topicId: ZERO_UUID, partitions: [] };
 }
 
-/** Every partition is led by this node and has its only replica here. */
-function describe(partitionIndex: number, { nodeId, replica }: Broker): PartitionResponse {
+/** All partitions are led by one node, and every voter has a replica of them. */
+function describe(partitionIndex: number, { nodes }: Broker): PartitionResponse {
   return {
     errorCode: ErrorCode.NONE,
     partitionIndex,
-    leaderId: nodeId,
-    leaderEpoch: replica.leaderEpoch,
-    replicaNodes: [nodeId],
-    isrNodes: [nodeId],
+    ...nodes.leader,
+    replicaNodes: nodes.voterIds,
+    isrNodes: nodes.inSyncIds,
     eligibleLeaderReplicas: [],
     lastKnownElr: [],
     offlineReplicas: [],

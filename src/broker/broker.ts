@@ -27,6 +27,7 @@ import { FetchWaiters } from './fetch-waiters.ts';
 import { Groups } from './groups.ts';
 import type { Client, Handler } from './handler.ts';
 import { KeyedGroups } from './keyed/keyed-groups.ts';
+import { type ClusterPort, Nodes } from './nodes.ts';
 import { OffsetExpiry } from './offset-expiry.ts';
 import { ProduceQueues } from './produce-queue.ts';
 import { TopicCollisions } from './topic-collisions.ts';
@@ -39,6 +40,8 @@ export interface BrokerOptions {
   readonly codecs: Codecs;
   readonly log: Logger;
   readonly replica: Replica;
+  /** The other nodes; undefined for a node on its own. */
+  readonly cluster?: ClusterPort | undefined;
   /** The thread for large work; the broker stops it. */
   readonly jobs: JobThread;
   /** Opens the large batches of producers; the broker stops it. */
@@ -61,6 +64,7 @@ export class Broker {
   readonly codecs: Codecs;
   readonly log: Logger;
   readonly replica: Replica;
+  readonly nodes: Nodes;
   readonly apis: ReadonlyMap<number, Handler>;
   /** What is in force on this node, and when it changes. */
   readonly configs: EffectiveConfigs;
@@ -95,6 +99,7 @@ export class Broker {
     this.codecs = options.codecs;
     this.log = options.log;
     this.replica = replica;
+    this.nodes = new Nodes(this, options.cluster);
     this.apis = options.apis;
     this.configs = new EffectiveConfigs(settings, replica);
     this.topics = new TopicPlanner(replica, options.random);
@@ -124,6 +129,15 @@ export class Broker {
     this.offsetExpiry = new OffsetExpiry(this);
     this.retention = retention(this);
     this.producerExpiry = producerExpiry(this);
+    replica.listen({
+      onApplied: () => undefined,
+      onGroupApplied: () => undefined,
+      onPlansDropped: () => undefined,
+      // What waits here is to look for the leader.
+      onFollowing: () => {
+        for (const parked of [...this.#parked]) parked.finishNow();
+      },
+    });
   }
 
   /** The settings in force on this node. */

@@ -188,7 +188,7 @@ export class FetchAnswer {
     const records = messages?.records ?? found.of(at, this.#pieces) ?? noBatches;
     const highWatermark = found.highWatermark(at);
     const logStart = found.logStart(at);
-    const leader = errorCode === ErrorCode.FENCED_LEADER_EPOCH ? this.#leader() : undefined;
+    const leader = tellsLeader(errorCode) ? this.#leader() : undefined;
     const index = partitions.index(row);
     this.#writer.partition(index, errorCode, highWatermark, logStart, records, leader);
   }
@@ -196,6 +196,13 @@ export class FetchAnswer {
   #leader(): CurrentLeader | undefined {
     const { broker, apiVersion } = this.#context;
     if (apiVersion < currentLeaderFrom) return undefined;
-    return { leaderId: broker.nodeId, leaderEpoch: broker.replica.leaderEpoch };
+    return broker.nodes.leader;
   }
+}
+
+/** Errors after which a client looks for the leader (KIP-951). */
+export function tellsLeader(errorCode: ErrorCode): boolean {
+  return (
+    errorCode === ErrorCode.FENCED_LEADER_EPOCH || errorCode === ErrorCode.NOT_LEADER_OR_FOLLOWER
+  );
 }

@@ -34,6 +34,7 @@ export class FetchLook {
   /** Partitions looked at. */
   looks = 0;
   readonly #broker: Broker;
+  readonly #leads: boolean;
   readonly #partitions: FetchPartitions;
   readonly #options: FetchLookOptions;
   #next: number;
@@ -42,6 +43,7 @@ export class FetchLook {
 
   constructor(broker: Broker, partitions: FetchPartitions, options: FetchLookOptions) {
     this.#broker = broker;
+    this.#leads = broker.replica.mayAnswer;
     this.#partitions = partitions;
     this.#options = options;
     this.#next = partitions.firstReady;
@@ -146,6 +148,7 @@ export class FetchLook {
         ? ErrorCode.UNKNOWN_TOPIC_ID
         : ErrorCode.UNKNOWN_TOPIC_OR_PARTITION;
     }
+    if (!this.#leads) return ErrorCode.NOT_LEADER_OR_FOLLOWER;
     const epoch = this.#partitions.currentLeaderEpoch(row);
     if (epoch >= 0 && epoch < replica.leaderEpoch) return ErrorCode.FENCED_LEADER_EPOCH;
     if (epoch > replica.leaderEpoch) return ErrorCode.UNKNOWN_LEADER_EPOCH;

@@ -24,7 +24,9 @@ export type GroupFollower = Pick<ClassicPorts, 'onEvent' | 'keyedRules'>;
  */
 export class Groups {
   readonly #broker: Broker;
-  readonly #coordinator: ClassicCoordinator;
+  readonly #follower: GroupFollower;
+  #coordinator: ClassicCoordinator;
+  #isLoaded = false;
   readonly #answers: PacedAnswers;
   readonly #stored: StoredGroups;
   readonly connections = new MemberConnections();
@@ -36,7 +38,27 @@ export class Groups {
     this.#broker = broker;
     this.#answers = new PacedAnswers(broker.clock);
     this.#stored = new StoredGroups(broker.clock, broker.replica);
-    this.#coordinator = new ClassicCoordinator(optionsFrom(broker.staticSettings), {
+    this.#follower = follower;
+    this.#coordinator = this.#makeCoordinator();
+    if (broker.replica.isLeader) this.#load();
+    broker.replica.listen({
+      onApplied: () => undefined,
+      onGroupApplied: () => undefined,
+      onPlansDropped: () => undefined,
+      onLeading: () => this.#load(),
+      onFollowing: () => this.#unload(),
+    });
+  }
+
+  /** Whether this node is the coordinator of all groups, at this moment. */
+  get isCoordinator(): boolean {
+    return this.#isLoaded && this.#broker.replica.mayAnswer;
+  }
+
+  #makeCoordinator(): ClassicCoordinator {
+    const broker = this.#broker;
+    const follower = this.#follower;
+    return new ClassicCoordinator(optionsFrom(broker.staticSettings), {
       uuid: () => uuid(broker.random.bytes(16)),
       persist: (groupId, image, done) => this.#persist(groupId, image, done),
       onEvent: (group, event) => {
@@ -45,7 +67,21 @@ export class Groups {
       },
       keyedRules: (groupId) => follower.keyedRules?.(groupId) ?? null,
     });
+  }
+
+  /** Takes all groups over as they are in the state: their members need not notice. */
+  #load(): void {
+    this.#isLoaded = true;
     this.#restore();
+  }
+
+  /** Another node is the coordinator: those who wait here are told to look for it. */
+  #unload(): void {
+    this.#isLoaded = false;
+    this.#cancelTimer?.();
+    this.#timerMs = Number.POSITIVE_INFINITY;
+    this.#coordinator.unload(this.now());
+    this.#coordinator = this.#makeCoordinator();
   }
 
   now(): Now {

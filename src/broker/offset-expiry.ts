@@ -47,7 +47,8 @@ export class OffsetExpiry {
   }
 
   async #sweep(): Promise<void> {
-    const { trustedClock, clock, log } = this.#broker;
+    const { trustedClock, clock, log, replica } = this.#broker;
+    if (!replica.isLeader) return;
     // The time of the whole sweep: a clock that is set meanwhile is not believed unasked.
     const nowWallMs = clock.wallMs();
     if (trustedClock.mayExpire()) await this.#sweepOffsets(nowWallMs);

@@ -7,6 +7,7 @@ import { DecodeError } from '../protocol/codec-error.ts';
 import { decodeRequestHead } from '../protocol/frame.ts';
 import { answerUnsupportedApiVersions } from './18-api-versions.ts';
 import type { Broker } from './broker.ts';
+import { forward, isForwarded } from './forwarding.ts';
 import type { Client, Handler, RequestContext } from './handler.ts';
 import type { ProduceQueue } from './produce-queue.ts';
 
@@ -63,7 +64,7 @@ export class BrokerSession implements Session {
       client: this.#client,
       clientId: head.clientId,
       apiVersion,
-      reply,
+      reply: this.#broker.nodes.isCluster ? this.#whileLeading(reply) : reply,
       produces: this.#produces,
       onClosed(callback) {
         onClosed.add(callback);
@@ -75,7 +76,32 @@ export class BrokerSession implements Session {
       },
       disconnect: () => connection.close('denied'),
     };
-    this.#serve(handler, frame, head.bodyStart, correlationId, context);
+    const serve = (): void => {
+      this.#serve(handler, frame, head.bodyStart, correlationId, context);
+    };
+    if (!this.#broker.nodes.isCluster) serve();
+    else if (!isForwarded(apiKey) || this.#broker.replica.mayAnswer) serve();
+    else forward(frame, apiKey, context, serve).catch((error: unknown) => context.fail(error));
+  }
+
+  /**
+   * What was asked of a leader is not answered by one that may lead no longer: the process may have
+   * been stopped for a while. The client learns by the end of its connection.
+   */
+  #whileLeading(reply: Reply): Reply {
+    const { replica } = this.#broker;
+    if (!replica.mayAnswer) return reply;
+    return {
+      send: (pieces, afterWritten) => {
+        if (replica.mayAnswer) {
+          reply.send(pieces, afterWritten);
+          return;
+        }
+        this.#connection.close('denied');
+        afterWritten?.(false);
+      },
+      onTurn: (callback) => reply.onTurn(callback),
+    };
   }
 
   /**

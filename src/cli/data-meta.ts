@@ -12,6 +12,8 @@ export interface DataMeta {
   readonly version: number;
   readonly nodeId: number;
   readonly directoryId: string;
+  /** Whether this node founded its cluster; undefined while that is not decided. */
+  readonly isFounder: boolean | undefined;
 }
 
 const dataVersion = 1;
@@ -38,14 +40,34 @@ export async function openDataMeta(
 /** Undefined where the folder is new. */
 export async function readDataMeta(files: FilePort, folder: string): Promise<DataMeta | undefined> {
   const names = await files.list(folder);
-  if (names.includes(metaName)) return parseMeta(folder, await readMetaText(files, folder));
+  if (names.includes(metaName)) {
+    const meta = parseMeta(folder, await readMetaText(files, folder));
+    // Before there were clusters nobody had to say so.
+    const hasData = names.includes('default');
+    return { ...meta, isFounder: meta.isFounder ?? (hasData ? true : undefined) };
+  }
   // It is durable before the first byte of data, so data without it is not ours to judge.
   if (names.includes('default')) throw unusable(folder, `has data, but no ${metaName}`);
   return undefined;
 }
 
 async function createMeta(files: FilePort, folder: string, nodeId: number): Promise<DataMeta> {
-  const meta = { version: dataVersion, nodeId, directoryId: randomUUID() };
+  const meta = { version: dataVersion, nodeId, directoryId: randomUUID(), isFounder: undefined };
+  await writeMeta(files, folder, meta);
+  return meta;
+}
+
+/** Notes for ever whether this node founded its cluster. */
+export function decideFounder(
+  files: FilePort,
+  folder: string,
+  meta: DataMeta,
+  isFounder: boolean,
+): Promise<void> {
+  return writeMeta(files, folder, { ...meta, isFounder });
+}
+
+async function writeMeta(files: FilePort, folder: string, meta: DataMeta): Promise<void> {
   const draft = join(folder, `${metaName}.draft`);
   const file = await files.open(draft, 'create');
   try {
@@ -56,7 +78,6 @@ async function createMeta(files: FilePort, folder: string, nodeId: number): Prom
   }
   await files.rename(draft, join(folder, metaName));
   await files.syncFolder(folder);
-  return meta;
 }
 
 async function readMetaText(files: FilePort, folder: string): Promise<string> {
@@ -79,7 +100,7 @@ function parseMeta(folder: string, text: string): DataMeta {
   if (typeof parsed !== 'object' || parsed === null) {
     throw unusable(folder, `has a ${metaName} that is no object`);
   }
-  const { version, nodeId, directoryId } = parsed as Record<string, unknown>;
+  const { version, nodeId, directoryId, isFounder } = parsed as Record<string, unknown>;
   if (typeof version === 'number' && version > dataVersion) {
     const known = `this Keylane knows ${dataVersion}`;
     const message = `the data folder ${folder} has version ${version}; ${known}`;
@@ -90,9 +111,10 @@ function parseMeta(folder: string, text: string): DataMeta {
     typeof nodeId === 'number' &&
     Number.isSafeInteger(nodeId) &&
     typeof directoryId === 'string' &&
+    (isFounder === undefined || typeof isFounder === 'boolean') &&
     uuidPattern.test(directoryId);
   if (!isWhole) throw unusable(folder, `has a ${metaName} with wrong fields: ${text.trim()}`);
-  return { version, nodeId, directoryId };
+  return { version, nodeId, directoryId, isFounder };
 }
 
 function unusable(folder: string, what: string, cause?: unknown): BrokerError {

@@ -11,7 +11,7 @@ import { formatHostPort } from '../net/listeners.ts';
 import { type RunningNode, startNode } from '../node.ts';
 import { banner } from './banner.ts';
 import { lockDataFolder } from './data-lock.ts';
-import { openDataMeta } from './data-meta.ts';
+import { decideFounder, openDataMeta } from './data-meta.ts';
 import { exitStatus } from './exit-status.ts';
 import { createLog, type LogLevel, type ProcessLog } from './log.ts';
 
@@ -44,14 +44,16 @@ export async function start({ config, flags, version }: StartOptions): Promise<v
     await makeDataFolder(settings.data);
     const lock = await lockDataFolder(settings.data);
     closeLock = lock.release;
-    const { directoryId } = await openDataMeta(nodeFiles, settings.data, settings['node.id']);
+    const meta = await openDataMeta(nodeFiles, settings.data, settings['node.id']);
     node = await startNode({
       settings,
       log,
       clock: systemClock,
       random: systemRandom,
       files: nodeFiles,
-      directoryId,
+      directoryId: meta.directoryId,
+      isFounder: meta.isFounder,
+      onDecided: (isFounder) => decideFounder(nodeFiles, settings.data, meta, isFounder),
       onFatal: fatal,
     });
   } catch (error) {

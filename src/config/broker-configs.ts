@@ -23,6 +23,11 @@ const dynamic: ReadonlySet<string> = new Set<SettingName>([
   'lease.warn.ms',
 ]);
 
+/** What nobody is shown. */
+export function isSecret(name: string): boolean {
+  return name === 'cluster.secret';
+}
+
 export function isSetting(name: string): name is SettingName {
   return Object.hasOwn(settingsTable, name);
 }

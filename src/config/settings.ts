@@ -36,6 +36,8 @@ const topicPattern: TextFormat = {
   pattern: '^[a-zA-Z0-9._*-]{1,249}$',
   words: 'names of topics, in which * stands for any text',
 };
+const clusterNode: TextFormat = { pattern: `^\\d{1,10}@${hostPort}$`, words: 'ID@HOST:PORT' };
+const secret: TextFormat = { pattern: '^(?:.{16,1024})?$', words: '16 characters or more' };
 const path: TextFormat = { pattern: '^[^\\0]+$', words: 'a path' };
 
 export const settingsTable = {
@@ -53,6 +55,27 @@ export const settingsTable = {
   ),
   data: text('data', path, 'folder of the data'),
   'node.id': integer(0, 0, maxInt, 'id of this node, as clients see it'),
+  'cluster.nodes': list(
+    '',
+    clusterNode,
+    'all nodes of the cluster, this one included: ID@HOST:PORT, where the other nodes reach it',
+  ),
+  'cluster.listen': text(
+    '',
+    addressOrNothing,
+    'HOST:PORT to listen on for the other nodes; empty: what cluster.nodes says of this one',
+  ),
+  'cluster.secret': text(
+    '',
+    secret,
+    'what the nodes of the cluster know and nobody else, 16 characters or more',
+  ),
+  'cluster.election.timeout.ms': integer(
+    400,
+    50,
+    60_000,
+    'without a word of the leader for this long, and up to twice that, a new one is elected, ms',
+  ),
   'log.level': choice(
     'info',
     ['trace', 'debug', 'info', 'warn', 'error', 'fatal'],

@@ -10,7 +10,9 @@ import { FileScanner } from './scan.ts';
 export class EntryReader {
   readonly #journal: Journal;
   /** Where the group with this entry begins, as far as is known. */
-  #next: { readonly index: number; readonly logFile: LogFile; readonly position: number } | undefined;
+  #next:
+    | { readonly index: number; readonly logFile: LogFile; readonly position: number }
+    | undefined;
 
   constructor(journal: Journal) {
     this.#journal = journal;

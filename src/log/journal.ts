@@ -15,18 +15,17 @@ import {
   type StoredEntry,
 } from './format.ts';
 import { batchCount, type EncodedGroup, encodeGroup } from './group-encoder.ts';
-import { IndexFile, writeIndexFile } from './index-file.ts';
 import { createLogFile, type LogFile, nextFilePath, padToPage } from './journal-file.ts';
 import { JournalSyncs } from './journal-syncs.ts';
 import { RecentBytes } from './recent-bytes.ts';
 import {
   indexFolder,
-  indexName,
   indexPath,
   type OnRecoveredEntry,
   type RecoveryStart,
   recover,
 } from './recovery.ts';
+import { sealFile } from './sealing.ts';
 import { SpareFile } from './spare-file.ts';
 
 /**
@@ -473,19 +472,15 @@ export class Journal {
 
   async #sealFiles(appliedIndex: number): Promise<void> {
     const { files, folder, clock } = this.#options;
+    const pause = () => new Promise<void>((resolve) => clock.soon(resolve));
     for (const logFile of this.#logFiles.slice(0, -1)) {
       if (logFile.table === undefined || logFile.lastIndex > appliedIndex || this.#closed) continue;
-      const name = indexName(logFile.header.basePosition);
-      const pause = () => new Promise<void>((resolve) => clock.soon(resolve));
       try {
-        await writeIndexFile(files, indexFolder(folder), name, logFile.table, pause);
-      } catch (error) {
         // Without space the extents stay in memory; the next roll or snapshot tries again.
-        if (isCode(error, 'ENOSPC')) return;
+        if (!(await sealFile(files, folder, logFile, pause))) return;
+      } catch (error) {
         throw this.#fatal('DISK_FAILED', error, logFile);
       }
-      logFile.index = await IndexFile.open(files, indexPath(folder, logFile));
-      if (logFile.index !== undefined) logFile.table = undefined;
     }
   }
 

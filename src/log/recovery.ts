@@ -31,7 +31,8 @@ export interface Recovered {
 
 /**
  * Gets each entry that the snapshot does not cover, in order; its buffers do not outlive the call.
- * Whether it is committed is not known here: `index` files the extents of one that is, now or later.
+ * Whether it is committed is not known here: `index` files the extents of one that is, now or
+ * later.
  */
 export type OnRecoveredEntry = (entry: StoredEntry, index: (entry: StoredEntry) => void) => void;
 

@@ -46,7 +46,6 @@ export class Raft {
   readonly #follower: Follower;
   readonly #outbox: Outbox;
   #role: Role = Role.follower;
-  /** Of this term, as far as it is known. */
   #leaderId: string | undefined;
   #leadership: Leadership | undefined;
   /** Up to here the log is on disk. */
@@ -102,6 +101,19 @@ export class Raft {
   }
   get persistedIndex(): number {
     return this.#persistedIndex;
+  }
+  /** Of this term, as far as it is known. */
+  get leaderId(): string | undefined {
+    return this.#leaderId;
+  }
+  /** How far another member's log is known to be this leader's; undefined if this is none. */
+  matchIndex(id: string): number | undefined {
+    return this.#leadership?.peers.get(id)?.matchIndex;
+  }
+  /** Whether the other member has answered lately. */
+  isHeard(id: string, nowMs: number): boolean {
+    const peer = this.#leadership?.peers.get(id);
+    return peer !== undefined && nowMs - peer.answeredSentMs < this.#options.electionTimeoutMs;
   }
   get configuration(): Configuration {
     return this.#memberships.current;

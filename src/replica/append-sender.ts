@@ -1,5 +1,5 @@
-import type { Entry } from '../log/format.ts';
 import { EntryReader } from '../log/entry-reader.ts';
+import type { Entry } from '../log/format.ts';
 import type { Journal } from '../log/journal.ts';
 import type { Append } from '../raft/messages.ts';
 import type { EntryTail } from './entry-tail.ts';
@@ -49,8 +49,7 @@ export class AppendSender {
 
   #sendFromMemory(message: Append): boolean {
     const { prevIndex, lastIndex } = message;
-    const entries =
-      lastIndex === prevIndex ? [] : this.#tail.range(prevIndex + 1, lastIndex);
+    const entries = lastIndex === prevIndex ? [] : this.#tail.range(prevIndex + 1, lastIndex);
     if (entries === undefined) return false;
     this.#peers.send(message, entries);
     return true;

@@ -336,10 +336,7 @@ export class Consensus {
   #applyCommitted(): void {
     const { commitIndex } = this.#raft;
     let count = 0;
-    while (
-      count < this.#waiting.length &&
-      this.#waiting[count]!.stored.index <= commitIndex
-    ) {
+    while (count < this.#waiting.length && this.#waiting[count]!.stored.index <= commitIndex) {
       count++;
     }
     if (count === 0) return;

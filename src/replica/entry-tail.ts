@@ -3,8 +3,8 @@ import type { Entry } from '../log/format.ts';
 const entriesMax = 65_536;
 
 /**
- * The newest entries of the log, by index, for the other members of the group. Their bytes are those
- * that the journal keeps in memory for consumers anyway.
+ * The newest entries of the log, by index, for the other members of the group. Their bytes are
+ * those that the journal keeps in memory for consumers anyway.
  */
 export class EntryTail {
   readonly #bytesMax: number;

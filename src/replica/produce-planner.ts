@@ -291,7 +291,10 @@ function refused(
 }
 
 /** The entry was not stored: what was accepted in it is refused, in a way that clients retry. */
-function refuseStored(outcomes: readonly ProduceOutcome[], result: 'disk-full' | 'not-leader'): void {
+function refuseStored(
+  outcomes: readonly ProduceOutcome[],
+  result: 'disk-full' | 'not-leader',
+): void {
   for (const outcome of outcomes) {
     if (outcome.errorCode !== ErrorCode.NONE) continue;
     outcome.errorCode =

@@ -78,7 +78,7 @@ export class ProducerExpiry {
   }
 
   #run(job: () => Promise<void>): void {
-    if (this.#stopped) return;
+    if (this.#stopped || !this.#options.replica.isLeader) return;
     this.#running = job().then(
       () => {
         this.#running = undefined;
@@ -96,7 +96,7 @@ export class ProducerExpiry {
 
   async #makeRoom(): Promise<void> {
     const { settings, log } = this.#options;
-    while (this.#isFull && !this.#stopped) {
+    while (this.#isFull && !this.#stopped && this.#options.replica.isLeader) {
       const count = await this.#forget(await this.#idleTime());
       if (count === 0) return;
       const { statesMax } = settings();

@@ -3,9 +3,9 @@ import { codecs } from '../../src/core/codecs.ts';
 import type { Random } from '../../src/core/random.ts';
 import { ErrorCode } from '../../src/protocol/error-codes.ts';
 import { buildBatch } from '../../src/protocol/records/build.ts';
+import type { Command } from '../../src/replica/consensus.ts';
 import type { Outcome } from '../../src/replica/group-commit.ts';
 import { type ProducePart, ProducePlanner } from '../../src/replica/produce-planner.ts';
-import type { Command } from '../../src/replica/consensus.ts';
 import type { Replica } from '../../src/replica/replica.ts';
 import {
   ConfigResource,

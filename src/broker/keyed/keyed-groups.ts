@@ -64,6 +64,7 @@ export class KeyedGroups implements GroupFollower {
       onApplied: (entry) => this.#onApplied(entry),
       onGroupApplied: () => this.#serveTouched(),
       onPlansDropped: () => this.#startOver(),
+      onFollowing: () => this.#leave(),
     });
     this.#tickLater();
   }
@@ -409,6 +410,13 @@ export class KeyedGroups implements GroupFollower {
     const touched = [...this.#touched];
     this.#touched.clear();
     for (const delivery of touched) delivery.serve();
+  }
+
+  /** Another node is the coordinator: it makes its own deliveries from the state. */
+  #leave(): void {
+    for (const delivery of [...this.all()]) this.#drop(delivery);
+    this.#groups.clear();
+    this.#counters.clear();
   }
 
   /** Plans were dropped: what rests on them is void, and all begins again from the state. */

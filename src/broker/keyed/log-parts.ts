@@ -131,8 +131,7 @@ export class LogParts {
   }
 
   #leader(): Pick<PartitionResponse, 'currentLeader'> {
-    const { nodeId, replica } = this.#context.broker;
-    return { currentLeader: { leaderId: nodeId, leaderEpoch: replica.leaderEpoch } };
+    return { currentLeader: this.#context.broker.nodes.leader };
   }
 }
 

@@ -1,0 +1,84 @@
+import { memberId, nodeIdOf } from '../cluster/formation.ts';
+import type { Broker } from './broker.ts';
+import type { Client } from './handler.ts';
+
+/** The way to the other nodes of the cluster. */
+export interface ClusterPort {
+  /** Asks another node; undefined if it cannot be reached, or goes away before it answers. */
+  ask(nodeId: number, request: readonly Uint8Array[]): Promise<Buffer | undefined>;
+}
+
+/** A node as clients are told of it. */
+export interface NodeEndpoint {
+  readonly nodeId: number;
+  readonly host: string;
+  readonly port: number;
+}
+
+export interface CurrentLeader {
+  readonly leaderId: number;
+  readonly leaderEpoch: number;
+}
+
+const unknownLeader = -1;
+
+/** Which nodes there are, and which one leads, as far as this one knows. */
+export class Nodes {
+  readonly port: ClusterPort | undefined;
+  readonly #broker: Broker;
+
+  constructor(broker: Broker, port: ClusterPort | undefined) {
+    this.#broker = broker;
+    this.port = port;
+  }
+
+  /** Whether there are others, or may be. */
+  get isCluster(): boolean {
+    return this.port !== undefined;
+  }
+
+  /** Where clients reach each node. */
+  endpoints(client: Client): NodeEndpoint[] {
+    const { nodeId, replica } = this.#broker;
+    const nodes = [...replica.state.nodes.values()];
+    if (nodes.length === 0) return [{ nodeId, ...this.#broker.endpointFor(client) }];
+    nodes.sort((a, b) => a.nodeId - b.nodeId);
+    return nodes.map(({ nodeId, host, port }) => ({ nodeId, host, port }));
+  }
+
+  /** -1 while it is not known. */
+  get leaderId(): number {
+    const { nodeId, replica } = this.#broker;
+    if (replica.mayAnswer) return nodeId;
+    const { leaderId } = replica.raft;
+    if (leaderId === undefined || nodeIdOf(leaderId) === nodeId) return unknownLeader;
+    return nodeIdOf(leaderId);
+  }
+
+  get leader(): CurrentLeader {
+    return { leaderId: this.leaderId, leaderEpoch: this.#broker.replica.leaderEpoch };
+  }
+
+  /** All of them have a replica of every partition. */
+  get voterIds(): number[] {
+    return this.#broker.replica.raft.configuration.voters.map(nodeIdOf).sort((a, b) => a - b);
+  }
+
+  /** Those of them that follow the leader, as the leader knows it. */
+  get inSyncIds(): number[] {
+    const { replica, nodeId, clock } = this.#broker;
+    const nowMs = clock.monotonicMs();
+    const { voters } = replica.raft.configuration;
+    const inSync = voters.filter(
+      (voter) => nodeIdOf(voter) === nodeId || replica.raft.isHeard(voter, nowMs),
+    );
+    return inSync.map(nodeIdOf).sort((a, b) => a - b);
+  }
+
+  /** Whether the node is a member with this data folder. */
+  isMember(nodeId: number, directoryId: string): boolean {
+    const { voters, learners } = this.#broker.replica.raft.configuration;
+    const id = memberId({ nodeId, directoryId });
+    return voters.includes(id) || learners.includes(id);
+  }
+}

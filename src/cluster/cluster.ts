@@ -1,0 +1,245 @@
+import type { Clock } from '../core/clock.ts';
+import type { Logger } from '../core/logger.ts';
+import type { Entry } from '../log/format.ts';
+import type { HostPort } from '../net/listeners.ts';
+import { PeerLink } from '../net/peer-link.ts';
+import { PeerServer } from '../net/peer-server.ts';
+import type { Message } from '../raft/messages.ts';
+import type { PeerPort } from '../replica/peer-port.ts';
+import type { Replica } from '../replica/replica.ts';
+import { type ClusterNode, encodeMembers, encodeNodeStored } from '../state/commands.ts';
+import { EntryType } from '../state/entry-types.ts';
+import type { ClusterNodes } from './cluster-nodes.ts';
+import { memberId, nextConfiguration, nodeIdOf } from './formation.ts';
+import { decodeHello, encodeHello, type Hello } from './hello.ts';
+import { decodeMessage, encodeMessage, firstOtherKind } from './peer-codec.ts';
+import { Requests } from './requests.ts';
+
+export interface ClusterOptions {
+  /** This node. */
+  readonly self: ClusterNode;
+  /** All nodes that may be in the cluster, this one included. */
+  readonly nodes: ClusterNodes;
+  readonly listen: HostPort;
+  readonly secret: string;
+  readonly frameBytesMax: number;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+/** Answers a request of another node. */
+export type RequestHandler = (request: Buffer) => Promise<readonly Uint8Array[]>;
+
+/** How often the leader looks whether somebody is to be taken in. */
+const formMs = 100;
+/** A learner that lacks no more than this has the log. */
+const caughtUpEntries = 1000;
+
+/**
+ * This node among the others of its cluster: the connections to them, what goes over these, and who
+ * is taken into the Raft group.
+ */
+export class Cluster implements PeerPort {
+  readonly #options: ClusterOptions;
+  readonly #server: PeerServer;
+  readonly #links = new Map<number, PeerLink>();
+  /** What the node at the other end of each link last said of itself. */
+  readonly #hellos = new Map<number, Hello>();
+  readonly #requests = new Map<number, Requests>();
+  readonly #refusals = new Map<string, string>();
+  #replica: Replica | undefined;
+  #handler: RequestHandler | undefined;
+  #cancelForm: (() => void) | undefined;
+  #onChange: (() => void) | undefined;
+  #isStopped = false;
+
+  constructor(options: ClusterOptions) {
+    this.#options = options;
+    const { secret, frameBytesMax, clock } = options;
+    this.#server = new PeerServer({
+      ...{ secret, frameBytesMax, clock },
+      hello: () => this.#hello(),
+      onPeer: (hello, reply) => {
+        const { node } = this.#admit(hello);
+        return (frame) => this.#onFrame(node.nodeId, frame, reply);
+      },
+      onRefused: (reason) => this.#refused('a connection', reason),
+    });
+  }
+
+  /** Listens, and begins to call the others. */
+  async start(): Promise<void> {
+    await this.#server.listen(this.#options.listen);
+    for (const [nodeId, address] of this.#options.nodes) {
+      if (nodeId !== this.#options.self.nodeId)
+        this.#links.set(nodeId, this.#link(nodeId, address));
+    }
+  }
+
+  /**
+   * Whether this node, whose folder is new, founds the cluster: it has the lowest id of all nodes,
+   * and every other one is there and is in no cluster. Resolves when it is known.
+   */
+  async mayFound(): Promise<boolean> {
+    const { nodes, self, clock } = this.#options;
+    if (Math.min(...nodes.keys()) !== self.nodeId) return false;
+    for (;;) {
+      const hellos = [...this.#links].map(([nodeId, link]) =>
+        link.isUp ? this.#hellos.get(nodeId) : undefined,
+      );
+      if (hellos.some((hello) => hello !== undefined && hello.clusterId !== '')) return false;
+      if (hellos.every((hello) => hello !== undefined)) return true;
+      await new Promise<void>((resolve) => {
+        this.#onChange = resolve;
+        clock.after(1000, resolve);
+      });
+    }
+  }
+
+  /** From now on messages reach the replica, and the leader forms the group. */
+  attach(replica: Replica): void {
+    this.#replica = replica;
+    this.#formLater();
+  }
+
+  /** Who answers the requests of the other nodes. */
+  serve(handler: RequestHandler): void {
+    this.#handler = handler;
+  }
+
+  send(message: Message, entries: readonly Entry[]): void {
+    const nodeId = nodeIdOf(message.to);
+    const hello = this.#hellos.get(nodeId);
+    // A node whose folder was wiped is not the one that is meant.
+    if (hello === undefined || memberId(hello.node) !== message.to) return;
+    this.#links.get(nodeId)?.send(encodeMessage(message, entries));
+  }
+
+  /** Asks another node; undefined if it cannot be reached, or goes away before it answers. */
+  ask(nodeId: number, request: readonly Uint8Array[]): Promise<Buffer | undefined> {
+    const requests = this.#requests.get(nodeId);
+    return requests === undefined ? Promise.resolve(undefined) : requests.ask(request);
+  }
+
+  isUp(nodeId: number): boolean {
+    return this.#links.get(nodeId)?.isUp === true;
+  }
+
+  stop(): void {
+    this.#isStopped = true;
+    this.#cancelForm?.();
+    this.#server.close();
+    for (const link of this.#links.values()) link.stop();
+    for (const requests of this.#requests.values()) requests.fail();
+  }
+
+  #hello(): Buffer {
+    const clusterId = this.#replica?.state.clusterId ?? '';
+    return encodeHello({ clusterId, node: this.#options.self });
+  }
+
+  #admit(bytes: Buffer): Hello {
+    const hello = decodeHello(bytes);
+    const { clusterId, node } = hello;
+    const own = this.#replica?.state.clusterId ?? '';
+    if (clusterId !== '' && own !== '' && clusterId !== own) {
+      throw new Error(`node ${node.nodeId} is of the cluster ${clusterId}, and this one of ${own}`);
+    }
+    if (node.nodeId === this.#options.self.nodeId) {
+      throw new Error(`another node has the id ${node.nodeId} of this one`);
+    }
+    return hello;
+  }
+
+  #link(nodeId: number, address: HostPort): PeerLink {
+    const { secret, frameBytesMax, clock, log } = this.#options;
+    const link: PeerLink = new PeerLink({
+      ...{ secret, frameBytesMax, clock },
+      address: () => address,
+      hello: () => this.#hello(),
+      onHello: (bytes) => {
+        const hello = this.#admit(bytes);
+        if (hello.node.nodeId !== nodeId) {
+          throw new Error(`at the address of node ${nodeId} is node ${hello.node.nodeId}`);
+        }
+        this.#hellos.set(nodeId, hello);
+      },
+      onUp: () => {
+        log.info({ nodeId }, 'connected to a node of the cluster');
+        this.#refusals.delete(`node ${nodeId}`);
+        this.#onChange?.();
+      },
+      onDown: () => {
+        if (!this.#isStopped)
+          log.warn({ nodeId }, 'the connection to a node of the cluster is lost');
+        this.#requests.get(nodeId)!.fail();
+      },
+      onRefused: (reason) => this.#refused(`node ${nodeId}`, reason),
+      onFrame: (frame) => this.#requests.get(nodeId)!.onAnswer(frame),
+    });
+    this.#requests.set(nodeId, new Requests((pieces) => link.send(pieces)));
+    return link;
+  }
+
+  /** Each reason is logged once, however often the other node tries. */
+  #refused(who: string, reason: string): void {
+    if (this.#refusals.get(who) === reason || this.#isStopped) return;
+    this.#refusals.set(who, reason);
+    this.#options.log.warn({ reason }, `${who} of the cluster cannot be used`);
+  }
+
+  #onFrame(nodeId: number, frame: Buffer, reply: (pieces: readonly Uint8Array[]) => void): void {
+    if (frame[0]! >= firstOtherKind) {
+      Requests.serve(frame, this.#handler, reply);
+      return;
+    }
+    const { message, entries } = decodeMessage(frame);
+    const isForThis = message.to === memberId(this.#options.self);
+    if (isForThis && nodeIdOf(message.from) === nodeId) {
+      this.#replica?.consensus.receive(message, entries);
+    }
+  }
+
+  #formLater(): void {
+    this.#cancelForm = this.#options.clock.after(formMs, () => {
+      if (this.#isStopped) return;
+      this.#form();
+      this.#formLater();
+    });
+  }
+
+  /** As the leader, takes in who is there and may be, and notes where nodes are reached. */
+  #form(): void {
+    const replica = this.#replica!;
+    if (!replica.isLeader || replica.state.clusterId === '') return;
+    const { raft, consensus } = replica;
+    const present = [...this.#hellos]
+      .filter(([nodeId]) => this.isUp(nodeId))
+      .map(([, { node }]) => node);
+    this.#noteNodes([this.#options.self, ...present]);
+    if (!raft.mayReconfigure) return;
+    const candidates = present.map((node) => {
+      const lacks = raft.lastIndex - (raft.matchIndex(memberId(node)) ?? 0);
+      return { node, isCaughtUp: lacks <= caughtUpEntries };
+    });
+    const next = nextConfiguration(raft.configuration, candidates);
+    if (next === undefined) return;
+    this.#options.log.info({ ...next }, 'the members of the cluster change');
+    consensus.proposeMembers({ type: EntryType.members, meta: encodeMembers(next) }, next);
+  }
+
+  #noteNodes(present: readonly ClusterNode[]): void {
+    const replica = this.#replica!;
+    const { configuration } = replica.raft;
+    const members = [...configuration.voters, ...configuration.learners];
+    for (const node of present) {
+      const known = replica.state.nodes.get(node.nodeId);
+      if (!members.includes(memberId(node)) || isSame(known, node)) continue;
+      replica.propose({ type: EntryType.nodeStored, meta: encodeNodeStored(node) });
+    }
+  }
+}
+
+function isSame(a: ClusterNode | undefined, b: ClusterNode): boolean {
+  return a !== undefined && encodeNodeStored(a).equals(encodeNodeStored(b));
+}
