@@ -119,6 +119,12 @@ export class Raft {
     return this.#memberships.current;
   }
 
+  /** The entry before the first one of the log, and which terms follow up to `index`. */
+  termsUpTo(index: number): { readonly base: TermRun; readonly runs: readonly TermRun[] } {
+    const { base, runs } = this.#log;
+    return { base, runs: runs.filter((run) => run.index <= index) };
+  }
+
   termAt(index: number): number | undefined {
     return this.#log.termAt(index);
   }

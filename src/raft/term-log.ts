@@ -27,6 +27,12 @@ export class TermLog {
   get baseIndex(): number {
     return this.#base.index;
   }
+  get base(): TermRun {
+    return this.#base;
+  }
+  get runs(): readonly TermRun[] {
+    return this.#runs;
+  }
   get lastIndex(): number {
     return this.#lastIndex;
   }

@@ -23,8 +23,11 @@ export class FileReaper {
     this.#state = state;
   }
 
-  /** Removes dead files that lie wholly before `position` (a durable snapshot's). */
-  async removeDead(position: number): Promise<number> {
+  /**
+   * Removes dead files that lie wholly before `position` (a durable snapshot's), and answers them in
+   * their order.
+   */
+  async removeDead(position: number): Promise<readonly LogFile[]> {
     const dead: LogFile[] = [];
     for (const logFile of this.#journal.logFiles.slice(0, -1)) {
       if (logFile.end > position || logFile.index === undefined) continue;
@@ -33,7 +36,7 @@ export class FileReaper {
     // What they died of must be on disk before they go.
     if (dead.length > 0) await this.#journal.flush();
     await this.#journal.remove(dead);
-    return dead.length;
+    return dead;
   }
 
   async #isDead(logFile: LogFile): Promise<boolean> {

@@ -41,7 +41,7 @@ export class RecoveredLog {
     this.#start = start;
     this.#self = self;
     this.#base = base;
-    this.hardState = hardState;
+    this.hardState = { term: hardState.term, votedFor: hardState.votedFor };
   }
 
   /** Not known to be committed. */

@@ -7,7 +7,8 @@ import { Journal } from '../log/journal.ts';
 import { keepNewestSnapshot, readSnapshot, writeSnapshot } from '../log/snapshot-file.ts';
 import type { Configuration } from '../raft/membership.ts';
 import type { Raft } from '../raft/raft.ts';
-import { decodeHardState, encodeHardState } from '../state/commands.ts';
+import { TermLog, type TermRun } from '../raft/term-log.ts';
+import { decodeLogFacts, encodeLogFacts, type LogFacts } from '../state/commands.ts';
 import { EntryType } from '../state/entry-types.ts';
 import { leaderEpochOf } from '../state/leader-epoch.ts';
 import { StateMachine } from '../state/state-machine.ts';
@@ -155,12 +156,12 @@ export class Replica {
     const state = new StateMachine();
     await files.makeFolder(snapshotFolder(folder));
     const snapshot = await readSnapshot(files, snapshotFolder(folder));
-    const hardState = decodeHardState(snapshot?.hardState ?? encodeHardState(noHardState));
+    const facts = snapshot === undefined ? noFacts : decodeLogFacts(snapshot.hardState);
     if (snapshot !== undefined) state.restore(snapshot.image);
     const start = snapshot ?? { position: 0, index: 0, term: 0 };
     const founders = options.isFounder === false ? [] : [voter];
     const configuration = state.members ?? { index: 0, voters: founders, learners: [] };
-    const recovered = new RecoveredLog(state, start, voter, configuration, hardState);
+    const recovered = new RecoveredLog(state, start, voter, configuration, facts);
     const disk = new DiskGuard(files, folder, options.clock, options.disk);
     const { journal, cutBytes } = await Journal.open({
       ...options.journal,
@@ -178,8 +179,7 @@ export class Replica {
       configuration: { index: configuration.index, configuration },
       configurations: recovered.configurations,
       hardState: recovered.hardState,
-      base: { index: start.index, term: start.term },
-      runs: recovered.runs,
+      ...logReach(journal, facts, start, recovered.runs),
       lastIndex: journal.lastIndex,
       commitIndex: state.appliedIndex,
       held: recovered.held,
@@ -323,7 +323,10 @@ export class Replica {
     if (!writesSnapshot) return;
     await this.#writeSnapshot();
     if (removesAll) await this.#forgetOlderSnapshots();
-    await this.#reaper.removeDead(this.#snapshotPositions[0]);
+    const removed = await this.#reaper.removeDead(this.#snapshotPositions[0]);
+    const last = removed.at(-1);
+    // Other members can be given only what follows.
+    if (last !== undefined) this.raft.compactTo(last.lastIndex);
   }
 
   /** Afterwards the newest snapshot is the only one, so that files below it may go. */
@@ -340,7 +343,10 @@ export class Replica {
       position: this.#consensus.appliedPosition,
       index: this.state.appliedIndex,
       term: this.state.appliedTerm,
-      hardState: encodeHardState(this.raft.hardState),
+      hardState: encodeLogFacts({
+        ...this.raft.hardState,
+        ...this.raft.termsUpTo(this.state.appliedIndex),
+      }),
     };
     // The same one once more would only push the older one out.
     if (facts.position === this.#snapshotPositions[1]) return;
@@ -365,6 +371,31 @@ function isAlone({ voters }: Configuration, self: string): boolean {
   return voters.length === 1 && voters[0] === self;
 }
 
+/**
+ * How far back the entries reach that other members can be given: as far as the snapshot says, and
+ * no further than where a file was removed.
+ */
+function logReach(
+  { logFiles }: Journal,
+  { base, runs: covered }: LogFacts,
+  start: { readonly index: number; readonly term: number },
+  recovered: readonly TermRun[],
+): { readonly base: TermRun; readonly runs: readonly TermRun[] } {
+  const startPlace = { index: start.index, term: start.term };
+  if (base === undefined) return { base: startPlace, runs: recovered };
+  let first = Number.POSITIVE_INFINITY;
+  for (const { header, lastIndex } of [...logFiles].reverse()) {
+    if (lastIndex + 1 < first && first !== Number.POSITIVE_INFINITY) break;
+    // A file whose entries are all void may begin behind those that took their places.
+    first = Math.min(first, header.firstIndex);
+  }
+  const log = new TermLog(base, covered, start.index);
+  log.compactTo(Math.min(Math.max(base.index, first - 1), start.index));
+  const known = log.runs;
+  const isSame = known.at(-1)?.term === recovered[0]?.term;
+  return { base: log.base, runs: [...known, ...recovered.slice(isSame ? 1 : 0)] };
+}
+
 function mayFreeFiles(entryType: number): boolean {
   return entryType === EntryType.topicDeleted || entryType === EntryType.logStartsMoved;
 }
@@ -373,7 +404,7 @@ function diskFull(folder: string): BrokerError {
   return new BrokerError('DISK_FULL', `no space left to start with ${folder}`, { folder });
 }
 
-const noHardState = { term: 0, votedFor: null };
+const noFacts: LogFacts = { term: 0, votedFor: null, base: undefined, runs: [] };
 
 function snapshotFolder(folder: string): string {
   return `${folder}/snapshots`;

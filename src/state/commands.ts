@@ -86,6 +86,34 @@ export interface Members {
   readonly learners: readonly string[];
 }
 
+/** What a snapshot knows of the log that it covers: how far back it reaches, and its terms. */
+export interface LogFacts extends HardStateStored {
+  /** The entry before the first one; undefined in snapshots that did not say so. */
+  readonly base: LogPlace | undefined;
+  /** Where each term begins behind it. */
+  readonly runs: readonly LogPlace[];
+}
+export interface LogPlace {
+  readonly index: number;
+  readonly term: number;
+}
+
+export function encodeLogFacts({ base, runs, ...hardState }: LogFacts): Buffer {
+  const writer = new ByteWriter(128).f64(hardState.term).nullableString(hardState.votedFor);
+  if (base === undefined) return writer.finish();
+  writer.uvarint(base.index).uvarint(base.term).uvarint(runs.length);
+  for (const { index, term } of runs) writer.uvarint(index).uvarint(term);
+  return writer.finish();
+}
+export function decodeLogFacts(bytes: Buffer): LogFacts {
+  const reader = new ByteReader(bytes);
+  const hardState = { term: reader.f64(), votedFor: reader.nullableString() };
+  if (reader.remaining === 0) return { ...hardState, base: undefined, runs: [] };
+  const place = () => ({ index: reader.uvarint(), term: reader.uvarint() });
+  const base = place();
+  return { ...hardState, base, runs: Array.from({ length: reader.count(2) }, place) };
+}
+
 export function encodeMembers({ voters, learners }: Members): Buffer {
   const writer = new ByteWriter(128).uvarint(voters.length);
   for (const voter of voters) writer.string(voter);

@@ -150,7 +150,7 @@ export class SimDisk {
 
   files(): FilePort {
     const ours = this.#process;
-    const call = <T>(kind: SimCallKind, path: string, effect: () => T): Promise<T> =>
+    const ask = <T>(kind: SimCallKind, path: string, effect: () => T): Promise<T> =>
       new Promise((resolve, reject) => {
         if (ours !== this.#process) return;
         this.#defer(() => {
@@ -164,6 +164,7 @@ export class SimDisk {
           }
         });
       });
+    const call = Object.assign(ask, { isAlive: () => ours === this.#process });
     return {
       open: (path, mode) => call('open', path, () => this.#open(path, mode, call)),
       list: async (folder) => this.#list(folder),
@@ -231,6 +232,8 @@ export class SimDisk {
   }
 
   async #write(path: string, inode: SimInode, bytes: Buffer, position: number, call: Call) {
+    // What a process that is gone still asks for never reaches the system.
+    if (!call.isAlive()) return new Promise<void>(() => undefined);
     const partly = (share: number) => {
       inode.write(bytes.subarray(0, Math.ceil(bytes.length * share)), position);
     };
@@ -295,7 +298,10 @@ interface Handle {
   failuresTold: number;
 }
 
-type Call = <T>(kind: SimCallKind, path: string, effect: () => T) => Promise<T>;
+type Call = (<T>(kind: SimCallKind, path: string, effect: () => T) => Promise<T>) & {
+  /** The process that asks. */
+  readonly isAlive: () => boolean;
+};
 
 function apply(operation: DirectoryOperation, names: Map<string, SimInode>): void {
   const { path } = operation;

@@ -1,0 +1,31 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { seededRandom } from '../../src/core/random.ts';
+import { type ClusterCounts, ClusterWorld, type ClusterWorldOptions } from './cluster-world.ts';
+
+/** More seeds, or one: KEYLANE_SIM_SEEDS=10000, KEYLANE_SIM_SEED=17; KEYLANE_SIM_STEPS=2000. */
+const seedCount = Number(process.env['KEYLANE_SIM_SEEDS'] ?? 20);
+const firstSeed = Number(process.env['KEYLANE_SIM_SEED'] ?? 1);
+const steps = Number(process.env['KEYLANE_SIM_STEPS'] ?? 1000);
+
+async function runSeeds(options: ClusterWorldOptions, count: number): Promise<ClusterCounts> {
+  const total: Record<string, number> = {};
+  for (let seed = firstSeed; seed < firstSeed + count; seed++) {
+    const world = new ClusterWorld(seededRandom(seed), options);
+    try {
+      await world.run(steps);
+    } catch (error) {
+      throw new Error(`seed ${seed} failed: ${(error as Error).message}`, { cause: error });
+    }
+    for (const [name, value] of Object.entries(world.counts)) {
+      total[name] = (total[name] ?? 0) + value;
+    }
+  }
+  return total as unknown as ClusterCounts;
+}
+
+test('three nodes keep every promise through crashes, partitions and changes', async (t) => {
+  const counts = await runSeeds({ nodes: 3 }, seedCount);
+  t.diagnostic(JSON.stringify(counts));
+  assert.ok(counts.acknowledged > seedCount && counts.elections > seedCount);
+});
