@@ -22,7 +22,8 @@ const forwarded: ReadonlySet<number> = new Set([
 const leaderMsMax = 5000;
 /** Without a leader clients are told so rather than nothing. */
 const metadataMsMax = 1500;
-const retryMs = 20;
+const retryMs = 5;
+const leaderLookMs = 20;
 
 export function isForwarded(apiKey: number): boolean {
   return forwarded.has(apiKey);
@@ -46,13 +47,32 @@ export async function forward(
     if (replica.mayAnswer) return serveHere();
     const { leaderId } = nodes;
     if (leaderId >= 0 && leaderId !== nodeId) {
-      const answer = await nodes.port!.ask(leaderId, request);
+      const answer = await whileLeading(broker, leaderId, nodes.port!.ask(leaderId, request));
       if (answer !== undefined && answer.length > 0) return reply.send([answer]);
     }
     await new Promise<void>((resolve) => void clock.after(retryMs, resolve));
   }
   if (isMetadata) serveHere();
   else disconnect();
+}
+
+/** The answer, or undefined once another node leads: this one may have been stopped. */
+function whileLeading(
+  { nodes, clock }: Broker,
+  leaderId: number,
+  answer: Promise<Buffer | undefined>,
+): Promise<Buffer | undefined> {
+  let isAnswered = false;
+  const changed = new Promise<undefined>((resolve) => {
+    const look = (): void => {
+      if (isAnswered || nodes.leaderId !== leaderId) resolve(undefined);
+      else clock.after(leaderLookMs, look);
+    };
+    clock.after(leaderLookMs, look);
+  });
+  return Promise.race([answer, changed]).finally(() => {
+    isAnswered = true;
+  });
 }
 
 function encodeClient({ host, localAddress, localPort, softwareName }: Client): Buffer {

@@ -70,7 +70,7 @@ export class Nodes {
     const nowMs = clock.monotonicMs();
     const { voters } = replica.raft.configuration;
     const inSync = voters.filter(
-      (voter) => nodeIdOf(voter) === nodeId || replica.raft.isHeard(voter, nowMs),
+      (voter) => nodeIdOf(voter) === nodeId || replica.raft.isInSync(voter, nowMs),
     );
     return inSync.map(nodeIdOf).sort((a, b) => a - b);
   }

@@ -61,6 +61,7 @@ export class Cluster implements PeerPort {
       hello: () => this.#hello(),
       onPeer: (hello, reply) => {
         const { node } = this.#admit(hello);
+        this.#links.get(node.nodeId)?.retryNow();
         return (frame) => this.#onFrame(node.nodeId, frame, reply);
       },
       onRefused: (reason) => this.#refused('a connection', reason),
@@ -99,6 +100,14 @@ export class Cluster implements PeerPort {
   /** From now on messages reach the replica, and the leader forms the group. */
   attach(replica: Replica): void {
     this.#replica = replica;
+    const { log } = this.#options;
+    replica.listen({
+      onApplied: () => undefined,
+      onGroupApplied: () => undefined,
+      onPlansDropped: () => undefined,
+      onLeading: () => log.info({ term: replica.raft.term }, 'this node leads the cluster'),
+      onFollowing: () => log.info({}, 'this node leads the cluster no longer'),
+    });
     this.#formLater();
   }
 

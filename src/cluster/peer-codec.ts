@@ -77,7 +77,7 @@ export function encodeMessage(message: Message, entries: readonly Entry[]): Buff
       writer.f64(message.commitIndex).f64(message.sentMs);
       break;
     case 'heartbeatReply':
-      writer.f64(message.sentMs);
+      writer.f64(message.sentMs).u8(message.hasEntries ? 1 : 0);
       break;
     case 'timeoutNow':
     case 'termIsOver':
@@ -139,7 +139,10 @@ export function decodeMessage(frame: Buffer): ReceivedMessage {
         ...{ commitIndex: readPlace(reader), sentMs: reader.f64() },
       });
     case Kind.heartbeatReply:
-      return alone({ kind: 'heartbeatReply', ...envelope, sentMs: reader.f64() });
+      return alone({
+        ...{ kind: 'heartbeatReply', ...envelope },
+        ...{ sentMs: reader.f64(), hasEntries: reader.u8() === 1 },
+      });
     case Kind.timeoutNow:
       return alone({ kind: 'timeoutNow', ...envelope });
     case Kind.termIsOver:

@@ -38,6 +38,13 @@ export class PeerLink {
     return this.#channel?.send(pieces) === true;
   }
 
+  /** The other node is there again: it has just called itself. */
+  retryNow(): void {
+    if (this.#channel !== undefined || this.#isStopped) return;
+    this.#cancelRetry?.();
+    this.#dial();
+  }
+
   stop(): void {
     this.#isStopped = true;
     this.#cancelRetry?.();

@@ -139,6 +139,7 @@ export class Leadership {
     assert(reply.matched <= this.#options.log.lastIndex, 'a follower has what the leader sent');
     peer.onAnswered(reply.sentMs);
     const isNews = peer.onMatched(reply.matched);
+    peer.noteProgress(commitIndex, nowMs);
     this.#sendTo(peer, commitIndex, nowMs);
     this.#tellSuccessor();
     return isNews;
@@ -158,7 +159,8 @@ export class Leadership {
     const peer = this.#peers.get(reply.from);
     if (peer === undefined) return;
     peer.onAnswered(reply.sentMs);
-    peer.onHeartbeatReply();
+    peer.onHeartbeatReply(reply.hasEntries);
+    peer.noteProgress(commitIndex, nowMs);
     this.#sendTo(peer, commitIndex, nowMs);
   }
 

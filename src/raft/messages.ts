@@ -82,6 +82,8 @@ export interface Heartbeat extends Envelope {
 
 export interface HeartbeatReply extends Envelope {
   readonly kind: 'heartbeatReply';
+  /** It has had entries of this term; else what was sent to it before it started is lost. */
+  readonly hasEntries: boolean;
   readonly sentMs: number;
 }
 

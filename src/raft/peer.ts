@@ -18,6 +18,8 @@ export class Peer {
   nextIndex: number;
   /** When the newest message was sent that the peer has answered, on the leader's clock. */
   answeredSentMs = Number.NEGATIVE_INFINITY;
+  /** When it was last known to have all that was committed, on the leader's clock. */
+  caughtUpMs = Number.NEGATIVE_INFINITY;
   /** Last entries of the appends under way, in order. */
   #underWay: number[] = [];
   #silentReplies = 0;
@@ -41,6 +43,10 @@ export class Peer {
 
   onAnswered(sentMs: number): void {
     this.answeredSentMs = Math.max(this.answeredSentMs, sentMs);
+  }
+
+  noteProgress(commitIndex: number, nowMs: number): void {
+    if (this.matchIndex >= commitIndex) this.caughtUpMs = nowMs;
   }
 
   /** Answers whether that is news. */
@@ -77,9 +83,9 @@ export class Peer {
   }
 
   /** A heartbeat was answered: so the way is free, and an append that is not answered was lost. */
-  onHeartbeatReply(): void {
+  onHeartbeatReply(hasEntries: boolean): void {
     if (this.#underWay.length === 0 || this.state === PeerState.snapshot) return;
-    if (++this.#silentReplies < silentRepliesMax) return;
+    if (hasEntries && ++this.#silentReplies < silentRepliesMax) return;
     this.probe(this.state === PeerState.probe ? this.nextIndex : this.matchIndex + 1);
   }
 }

@@ -110,10 +110,10 @@ export class Raft {
   matchIndex(id: string): number | undefined {
     return this.#leadership?.peers.get(id)?.matchIndex;
   }
-  /** Whether the other member has answered lately. */
-  isHeard(id: string, nowMs: number): boolean {
+  /** Whether the other member answers, and had all that was committed not long ago. */
+  isInSync(id: string, nowMs: number): boolean {
     const peer = this.#leadership?.peers.get(id);
-    return peer !== undefined && nowMs - peer.answeredSentMs < this.#options.electionTimeoutMs;
+    return peer !== undefined && nowMs - peer.caughtUpMs < 2 * this.#options.electionTimeoutMs;
   }
   get configuration(): Configuration {
     return this.#memberships.current;
@@ -511,7 +511,9 @@ export class Raft {
     // Up to its match the leader knows this log to be its own.
     this.#commitUpTo(Math.min(commitIndex, this.#log.lastIndex));
     const { term } = this;
-    this.#outbox.reply({ kind: 'heartbeatReply', from: this.#self, to: from, term, sentMs });
+    const hasEntries = this.#follower.appendSentMs !== undefined;
+    const reply = { from: this.#self, to: from, term, hasEntries, sentMs };
+    this.#outbox.reply({ kind: 'heartbeatReply', ...reply });
   }
 
   #onAppend(message: Append, nowMs: number): Accepted | undefined {

@@ -24,8 +24,8 @@ export class FileReaper {
   }
 
   /**
-   * Removes dead files that lie wholly before `position` (a durable snapshot's), and answers them in
-   * their order.
+   * Removes dead files that lie wholly before `position` (a durable snapshot's), and answers them
+   * in their order.
    */
   async removeDead(position: number): Promise<readonly LogFile[]> {
     const dead: LogFile[] = [];

@@ -1,7 +1,7 @@
 /**
  * A whole cluster in one process: the production code of raft, replica, log, state and the messages
- * between nodes, on a simulated clock, network and disks. One seed is one run. After each step it is
- * checked that no promise of a replicated log is broken.
+ * between nodes, on a simulated clock, network and disks. One seed is one run. After each step it
+ * is checked that no promise of a replicated log is broken.
  */
 import assert from 'node:assert/strict';
 import { memberId, nextConfiguration, nodeIdOf } from '../../src/cluster/formation.ts';

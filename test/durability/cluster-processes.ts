@@ -1,0 +1,101 @@
+/** Brokers in processes of their own that form one cluster on loopback. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import { Kafka, logLevel } from 'kafkajs';
+
+const bin = fileURLToPath(new URL('../../../bin/keylane.cjs', import.meta.url));
+const secret = 'the secret of the tests';
+
+export class ClusterProcesses {
+  readonly ids = [1, 2, 3];
+  readonly #folder: string;
+  readonly #port: number;
+  readonly #children = new Map<number, ChildProcess>();
+
+  /** Six ports from `port` on have to be free. */
+  constructor(folder: string, port: number) {
+    this.#folder = folder;
+    this.#port = port;
+  }
+
+  get brokers(): string[] {
+    return this.ids.map((id) => `127.0.0.1:${this.#port + id}`);
+  }
+
+  /** Resolves when the node serves clients. */
+  async start(id: number): Promise<void> {
+    const peers = this.ids.map((one) => `${one}@127.0.0.1:${this.#port + 3 + one}`).join(',');
+    const child = spawn(
+      process.execPath,
+      [
+        ...[bin, 'start', '--node-id', String(id), '--cluster', peers],
+        ...['--listen', `127.0.0.1:${this.#port + id}`, '--data', `${this.#folder}/${id}`],
+        ...['--set', 'admin.listen=', '--set', 'group.initial.rebalance.delay.ms=0'],
+      ],
+      {
+        stdio: ['ignore', 'pipe', 'inherit'],
+        env: { ...process.env, KEYLANE_CLUSTER_SECRET: secret },
+      },
+    );
+    this.#children.set(id, child);
+    const lines = createInterface({ input: child.stdout! });
+    await new Promise<void>((resolve, reject) => {
+      lines.on('line', (line) => {
+        if ((JSON.parse(line) as { msg: string }).msg === 'ready') resolve();
+      });
+      child.once('exit', () => reject(new Error(`node ${id} ended before it was ready`)));
+    });
+  }
+
+  async startAll(): Promise<void> {
+    await Promise.all(this.ids.map((id) => this.start(id)));
+    await this.whole();
+  }
+
+  /** `without`: a node that it is not to begin with. */
+  client(clientId: string, without?: number): Kafka {
+    return new Kafka({
+      clientId,
+      brokers: this.brokers.filter((_, i) => i + 1 !== without),
+      logLevel: logLevel.NOTHING,
+      retry: { retries: 50, initialRetryTime: 20, maxRetryTime: 200 },
+    });
+  }
+
+  /** Until all of `count` nodes follow one leader, which it answers. */
+  async whole(count = this.ids.length): Promise<number> {
+    const admin = this.client('admin').admin();
+    await admin.connect();
+    try {
+      for (;;) {
+        const { topics } = await admin
+          .fetchTopicMetadata({ topics: ['probe'] })
+          .catch(() => ({ topics: [] }));
+        const partition = topics[0]?.partitions[0];
+        if (partition !== undefined && partition.leader > 0 && partition.isr.length === count) {
+          return partition.leader;
+        }
+        await admin.createTopics({ topics: [{ topic: 'probe' }] }).catch(() => undefined);
+      }
+    } finally {
+      await admin.disconnect();
+    }
+  }
+
+  signal(id: number, signal: NodeJS.Signals): void {
+    this.#children.get(id)!.kill(signal);
+  }
+
+  /** Sends the signal, and waits for the end. */
+  async end(id: number, signal: NodeJS.Signals): Promise<void> {
+    const child = this.#children.get(id)!;
+    const exited = new Promise((resolve) => child.once('exit', resolve));
+    child.kill(signal);
+    await exited;
+  }
+
+  stop(): void {
+    for (const child of this.#children.values()) child.kill('SIGKILL');
+  }
+}

@@ -1,0 +1,176 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { CompressionTypes, type Producer } from 'kafkajs';
+import { ClusterProcesses } from './cluster-processes.ts';
+
+const partitions = 3;
+
+async function startCluster(t: TestContext, port: number): Promise<ClusterProcesses> {
+  const folder = await mkdtemp(join(tmpdir(), 'keylane-cluster-'));
+  const cluster = new ClusterProcesses(folder, port);
+  t.after(async () => {
+    cluster.stop();
+    await rm(folder, { recursive: true, force: true });
+  });
+  await cluster.startAll();
+  return cluster;
+}
+
+/** Sends numbers until told to stop; remembers those that were acknowledged. */
+class Load {
+  readonly acknowledged = new Set<string>();
+  readonly #producer: Producer;
+  readonly #topic: string;
+  #isStopped = false;
+  #next = 0;
+  readonly #running: Promise<void>[] = [];
+  #onAcknowledged: (() => void) | undefined;
+
+  constructor(producer: Producer, topic: string) {
+    this.#producer = producer;
+    this.#topic = topic;
+    for (let partition = 0; partition < partitions; partition++) {
+      this.#running.push(this.#run(partition));
+    }
+  }
+
+  async #run(partition: number): Promise<void> {
+    while (!this.#isStopped) {
+      const value = `${partition}-${this.#next++}`;
+      await this.#producer.send({
+        topic: this.#topic,
+        acks: -1,
+        compression: CompressionTypes.None,
+        messages: [{ partition, key: `k${partition}`, value }],
+      });
+      this.acknowledged.add(value);
+      this.#onAcknowledged?.();
+    }
+  }
+
+  /** Resolves when so many more were acknowledged. */
+  async more(count: number): Promise<void> {
+    const end = this.acknowledged.size + count;
+    await new Promise<void>((resolve) => {
+      this.#onAcknowledged = () => {
+        if (this.acknowledged.size >= end) resolve();
+      };
+    });
+    this.#onAcknowledged = undefined;
+  }
+
+  async stop(): Promise<void> {
+    this.#isStopped = true;
+    await Promise.all(this.#running);
+  }
+}
+
+/** Everything that is in the topic, by partition, in order. */
+async function readAll(
+  cluster: ClusterProcesses,
+  topic: string,
+  expected: number,
+): Promise<string[][]> {
+  const found: string[][] = Array.from({ length: partitions }, () => []);
+  const consumer = cluster.client('reader').consumer({ groupId: `reader-${topic}` });
+  await consumer.connect();
+  await consumer.subscribe({ topic, fromBeginning: true });
+  let count = 0;
+  await new Promise<void>((resolve, reject) => {
+    consumer
+      .run({
+        eachMessage: async ({ partition, message }) => {
+          found[partition]!.push(message.value!.toString());
+          if (++count >= expected) resolve();
+        },
+      })
+      .catch(reject);
+  });
+  await consumer.disconnect();
+  return found;
+}
+
+/** Nothing that was acknowledged is lost, nothing is there twice, and all in order. */
+async function check(cluster: ClusterProcesses, topic: string, load: Load): Promise<void> {
+  const found = await readAll(cluster, topic, load.acknowledged.size);
+  const all = found.flat();
+  assert.equal(new Set(all).size, all.length, 'nothing is there twice');
+  const there = new Set(all);
+  for (const value of load.acknowledged) assert.ok(there.has(value), `${value} is lost`);
+  for (const values of found) {
+    const numbers = values
+      .map((value) => Number(value.split('-')[1]))
+      .filter((number) => number !== 999_999);
+    assert.deepEqual(
+      numbers,
+      [...numbers].sort((a, b) => a - b),
+      'in order',
+    );
+  }
+}
+
+async function begin(cluster: ClusterProcesses, topic: string) {
+  const kafka = cluster.client('load');
+  const admin = kafka.admin();
+  await admin.connect();
+  const spec = { topic, numPartitions: partitions, replicationFactor: 3 };
+  await admin.createTopics({ topics: [spec] });
+  await admin.disconnect();
+  const producer = kafka.producer({ idempotent: true, maxInFlightRequests: 1 });
+  await producer.connect();
+  const load = new Load(producer, topic);
+  await load.more(50);
+  return { load, producer };
+}
+
+test('three processes lose nothing when the leader, a follower, or each in turn goes', async (t) => {
+  const cluster = await startCluster(t, 19510);
+  const { load, producer } = await begin(cluster, 'orders');
+  const leader = await cluster.whole();
+  await cluster.end(leader, 'SIGKILL');
+  await load.more(50);
+  await cluster.start(leader);
+  const second = await cluster.whole();
+  assert.notEqual(second, leader);
+  const follower = cluster.ids.find((id) => id !== second)!;
+  await cluster.end(follower, 'SIGKILL');
+  await load.more(50);
+  await cluster.start(follower);
+  await cluster.whole();
+  // A rolling restart.
+  for (const id of cluster.ids) {
+    await cluster.end(id, 'SIGTERM');
+    await load.more(20);
+    await cluster.start(id);
+    await cluster.whole();
+  }
+  await load.stop();
+  await producer.disconnect();
+  await check(cluster, 'orders', load);
+});
+
+test('a leader that was stopped for a while answers nothing stale and acknowledges nothing', async (t) => {
+  const cluster = await startCluster(t, 19520);
+  const { load, producer } = await begin(cluster, 'orders');
+  const leader = await cluster.whole();
+  // kafkajs waits for the stopped node for half a minute; others find the new leader at once.
+  cluster.signal(leader, 'SIGSTOP');
+  const other = cluster.client('other', leader).producer();
+  await other.connect();
+  const value = '0-999999';
+  await other.send({ topic: 'orders', messages: [{ partition: 0, key: 'k0', value }] });
+  load.acknowledged.add(value);
+  await other.disconnect();
+  const before = load.acknowledged.size;
+  cluster.signal(leader, 'SIGCONT');
+  await load.more(50);
+  assert.ok(load.acknowledged.size > before);
+  const next = await cluster.whole();
+  assert.notEqual(next, leader);
+  await load.stop();
+  await producer.disconnect();
+  await check(cluster, 'orders', load);
+});
