@@ -66,6 +66,14 @@ function commandLine(): Command {
     .option('--export', 'all that the journal knows of the group, as JSON')
     .action(showGroups);
   program
+    .command('cluster')
+    .description('what a running broker knows of its cluster')
+    .command('status')
+    .description('its members, which one leads, and how far each is')
+    .option('--admin <host:port>', "the broker's admin.listen")
+    .option('--json', 'as JSON')
+    .action(showCluster);
+  program
     .command('check')
     .description('read a data folder that no broker has open, and say whether it is sound')
     .requiredOption('--data <dir>', 'folder of the data')
@@ -128,6 +136,15 @@ async function showGroups(groupId: string | undefined, flags: GroupsFlags): Prom
   // A reader such as `head` may leave before the end.
   process.stdout.on('error', () => undefined);
   await groups({ groupId, admin, json, export: isExport }, (text) => {
+    process.stdout.write(text);
+  });
+}
+
+async function showCluster({ admin, json = false }: GroupsFlags): Promise<void> {
+  const { clusterStatus } = await import('./cli/cluster.ts');
+  // A reader such as `head` may leave before the end.
+  process.stdout.on('error', () => undefined);
+  await clusterStatus({ admin, json }, (text) => {
     process.stdout.write(text);
   });
 }

@@ -24,6 +24,7 @@ import { createPartitions } from './37-create-partitions.ts';
 import { deleteGroups } from './42-delete-groups.ts';
 import { incrementalAlterConfigs } from './44-incremental-alter-configs.ts';
 import { offsetDelete } from './47-offset-delete.ts';
+import { describeQuorum } from './55-describe-quorum.ts';
 import { describeCluster } from './60-describe-cluster.ts';
 import { describeProducers } from './61-describe-producers.ts';
 import { listConfigResources } from './74-list-config-resources.ts';
@@ -59,6 +60,7 @@ export const handlers: ReadonlyMap<number, Handler> = new Map(
     deleteGroups,
     incrementalAlterConfigs,
     offsetDelete,
+    describeQuorum,
     describeCluster,
     describeProducers,
     listConfigResources,

@@ -110,6 +110,15 @@ export class Raft {
   matchIndex(id: string): number | undefined {
     return this.#leadership?.peers.get(id)?.matchIndex;
   }
+  /** Follows a leader that was heard of within two election timeouts. */
+  isLed(nowMs: number): boolean {
+    const isFollowing = this.#role === Role.follower && this.#leaderId !== undefined;
+    return isFollowing && nowMs - this.#contactMs < 2 * this.#options.electionTimeoutMs;
+  }
+  /** When another member was last known to have all that was committed; as leader only. */
+  caughtUpMs(id: string): number | undefined {
+    return this.#leadership?.peers.get(id)?.caughtUpMs;
+  }
   /** Whether the other member answers, and had all that was committed not long ago. */
   isInSync(id: string, nowMs: number): boolean {
     const peer = this.#leadership?.peers.get(id);

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { GroupDetails, TopicView } from '../../src/broker/admin/group-view.ts';
-import { ageText, groupLines, groupsLines, table } from '../../src/cli/groups-text.ts';
+import { ageText, groupLines, groupsLines } from '../../src/cli/groups-text.ts';
+import { table } from '../../src/cli/text-table.ts';
 
 const keyed: TopicView = {
   topic: 'orders',

@@ -3,9 +3,11 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { AssertionFailed } from '../../src/core/assert.ts';
 import { crc32c } from '../../src/core/crc32c.ts';
+import { seededRandom } from '../../src/core/random.ts';
+import { EntryReader } from '../../src/log/entry-reader.ts';
 import type { Entry } from '../../src/log/format.ts';
 import type { RecoveryStart } from '../../src/log/recovery.ts';
-import type { SimDisk } from '../sim/sim-files.ts';
+import { SimDisk } from '../sim/sim-files.ts';
 import {
   appendGroups,
   batchEntry,
@@ -255,4 +257,42 @@ test('temporary files of an interrupted write are removed', async () => {
     all.disk.paths().filter((path) => path.endsWith('.tmp')),
     [],
   );
+});
+
+test('entries that others take the places of are void, after a restart too', async () => {
+  const disk = new SimDisk({ random: seededRandom(1) });
+  const first = await openJournal(disk.files());
+  await first.journal.append([1, 2, 3, 4].map((index) => plainEntry(index, Buffer.from('old'))));
+  await first.journal.rewind(2, 1);
+  assert.equal(first.journal.lastIndex, 2);
+  const fresh = [3, 4, 5].map((index) => ({ ...plainEntry(index, Buffer.from('new')), term: 2 }));
+  await first.journal.append(fresh);
+  await first.journal.close();
+  const second = await openJournal(disk.files());
+  assert.deepEqual(
+    second.found.map(({ index, meta }) => `${index} ${meta}`),
+    ['1 old', '2 old', '3 new', '4 new', '5 new'],
+  );
+  assert.equal(second.journal.lastIndex, 5);
+  const reader = new EntryReader(second.journal);
+  const read = [...(await reader.read(2, 1))!, ...(await reader.read(3, 1000))!];
+  assert.deepEqual(
+    read.map(({ index, meta }) => `${index} ${meta}`),
+    ['2 old', '3 new', '4 new', '5 new'],
+  );
+  await second.journal.close();
+});
+
+test('what was made void stays void when nothing has taken its place yet', async () => {
+  const disk = new SimDisk({ random: seededRandom(1) });
+  const first = await openJournal(disk.files());
+  await first.journal.append([1, 2, 3].map((index) => plainEntry(index, Buffer.from('old'))));
+  await first.journal.rewind(1, 1);
+  await first.journal.close();
+  const second = await openJournal(disk.files());
+  assert.deepEqual(
+    second.found.map(({ index }) => index),
+    [1],
+  );
+  await second.journal.close();
 });

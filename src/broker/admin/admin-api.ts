@@ -1,18 +1,27 @@
 import type { HttpAnswer } from '../../net/http-server.ts';
 import type { NetCounters } from '../../net/limits.ts';
 import type { Broker } from '../broker.ts';
+import { clusterView } from './cluster-view.ts';
 import { groupExport } from './group-export.ts';
 import { groupDetails, groupIds, groupSummary, hasGroup } from './group-view.ts';
 import { healthOf } from './health.ts';
 
 const json = 'application/json; charset=utf-8';
 
-const routes = ['/health', '/groups', '/groups/NAME', '/groups/NAME/export', '/metrics'];
+const routes = [
+  '/health',
+  '/cluster',
+  '/groups',
+  '/groups/NAME',
+  '/groups/NAME/export',
+  '/metrics',
+];
 
 /**
  * What operators and their tools ask over HTTP. It only reads; names come percent-encoded.
  *
  *     GET /health               200, or 503 with the reasons
+ *     GET /cluster              this node's view of the cluster
  *     GET /groups               all groups with their topics and figures
  *     GET /groups/NAME          one group, with members and partitions
  *     GET /groups/NAME/export   all that the journal knows of it
@@ -37,6 +46,7 @@ export class AdminApi {
     if (words.length === 1) {
       if (first === 'health') return this.#health();
       if (first === 'metrics') return this.#metrics();
+      if (first === 'cluster') return answerJson(200, clusterView(this.#broker));
       if (first === 'groups') return { status: 200, contentType: json, body: this.#groups() };
     }
     const isExport = words.length === 3 && last === 'export';

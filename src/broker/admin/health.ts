@@ -5,6 +5,12 @@ export interface Health {
   readonly status: 'ok' | 'failing';
   /** Why not, in words. */
   readonly reasons: readonly string[];
+  /** It can serve: it leads, or follows a leader. */
+  readonly ready: boolean;
+  /** Node id of the leader, -1 while this node knows none. */
+  readonly leader: number;
+  /** Whether a majority of the voters is there, as far as this node knows. */
+  readonly quorum: boolean;
 }
 
 /** What is planned is on disk long before this, unless the disk hangs. */
@@ -12,19 +18,26 @@ const commitMsMax = 5000;
 
 /** Whether the broker does what it is for: take records and make them durable. */
 export async function healthOf(broker: Broker, isStopping: boolean): Promise<Health> {
+  const { replica, clock, nodes } = broker;
+  const isLed = replica.raft.isLed(clock.monotonicMs());
+  const quorum = replica.mayAnswer || isLed;
+  const facts = { ready: quorum && !isStopping, leader: nodes.leaderId, quorum };
+  const failing = (why: readonly string[]): Health => ({
+    status: 'failing',
+    reasons: why,
+    ...facts,
+  });
   if (isStopping) return failing(['it is stopping']);
-  const { disk } = broker.replica;
+  const { disk } = replica;
   const reasons: string[] = [];
   if (disk.isCritical) reasons.push('the disk is full: the reserve is given up');
   else if (!disk.mayGrow(1)) reasons.push('the disk is nearly full: produce is refused');
-  const outcome = await outcomeOfPlanned(broker);
+  if (!quorum) reasons.push('there is no leader: nothing can be committed');
+  // What a follower has in hand is the leader's to commit.
+  const outcome = replica.isLeader ? await outcomeOfPlanned(broker) : 'applied';
   if (outcome === 'late') reasons.push(`what is ${commitMsMax} ms old is not on disk yet`);
   else if (outcome !== 'applied') reasons.push(`the journal refused an entry: ${outcome}`);
-  return reasons.length === 0 ? { status: 'ok', reasons } : failing(reasons);
-}
-
-function failing(reasons: readonly string[]): Health {
-  return { status: 'failing', reasons };
+  return reasons.length === 0 ? { status: 'ok', reasons, ...facts } : failing(reasons);
 }
 
 /** What comes of all that is under way to the disk now. */
