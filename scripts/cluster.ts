@@ -1,6 +1,6 @@
 /**
- * Three brokers on this machine that form one cluster: `npm run cluster [-- --data DIR]`. Data stay in
- * the folder; Ctrl-C stops all of them.
+ * Three brokers on this machine that form one cluster: `npm run cluster [-- --data DIR]`. Data stay
+ * in the folder; Ctrl-C stops all of them.
  */
 import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';

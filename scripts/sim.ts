@@ -1,6 +1,6 @@
 /**
- * The simulation of whole clusters: `npm run sim -- --seed N --steps M --seeds COUNT`. One seed is one
- * run, and always the same. Prints what happened in all of them, or the first that breaks a promise.
+ * The simulation of whole clusters: `npm run sim -- --seed N --steps M --seeds COUNT`. One seed is
+ * one run, and always the same. Prints what happened in all of them, or the first that breaks a promise.
  */
 import { Command } from 'commander';
 import { seededRandom } from '../src/core/random.ts';

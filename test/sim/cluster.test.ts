@@ -29,3 +29,13 @@ test('three nodes keep every promise through crashes, partitions and changes', a
   t.diagnostic(JSON.stringify(counts));
   assert.ok(counts.acknowledged > seedCount && counts.elections > seedCount);
 });
+
+test('the same seed is the same run', async () => {
+  const runs: ClusterCounts[] = [];
+  for (let i = 0; i < 2; i++) {
+    const world = new ClusterWorld(seededRandom(firstSeed), { nodes: 5 });
+    await world.run(steps);
+    runs.push(world.counts);
+  }
+  assert.deepEqual(runs[0], runs[1]);
+});
