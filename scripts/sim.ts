@@ -1,6 +1,7 @@
 /**
  * The simulation of whole clusters: `npm run sim -- --seed N --steps M --seeds COUNT`. One seed is
- * one run, and always the same. Prints what happened in all of them, or the first that breaks a promise.
+ * one run, and always the same. Prints what happened in all of them, or the first seed that breaks
+ * a promise.
  */
 import { Command } from 'commander';
 import { seededRandom } from '../src/core/random.ts';

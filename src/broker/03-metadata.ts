@@ -107,17 +107,15 @@ function unknown(errorCode: ErrorCode, name: string | null, topicId: string): To
   return { errorCode, name, topicId, partitions: [] };
 }
 
-const noNodes: readonly number[] = [];
-
 /** All partitions are led by one node, and every voter has a replica of them. */
 function describe(topic: Topic, { nodes }: Broker): TopicResponse {
   const { leaderId, leaderEpoch } = nodes.leader;
-  const { voterIds: replicaNodes, inSyncIds: isrNodes } = nodes;
+  const { voterIds: replicaNodes, inSyncIds: isrNodes, offlineIds: offlineReplicas } = nodes;
   const { partitions } = topic;
   const errorCode = leaderId < 0 ? ErrorCode.LEADER_NOT_AVAILABLE : ErrorCode.NONE;
   const describePartition = (_: number, partitionIndex: number): PartitionResponse => ({
     ...{ errorCode, partitionIndex, leaderId, leaderEpoch },
-    ...{ replicaNodes, isrNodes, offlineReplicas: noNodes },
+    ...{ replicaNodes, isrNodes, offlineReplicas },
   });
   return {
     errorCode: ErrorCode.NONE,

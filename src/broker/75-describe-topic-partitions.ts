@@ -161,6 +161,6 @@ function describe(partitionIndex: number, { nodes }: Broker): PartitionResponse 
     isrNodes: nodes.inSyncIds,
     eligibleLeaderReplicas: [],
     lastKnownElr: [],
-    offlineReplicas: [],
+    offlineReplicas: nodes.offlineIds,
   };
 }

@@ -11,7 +11,8 @@ import type { Client, RequestContext } from './handler.ts';
  * does, and the answer back.
  */
 const forwarded: ReadonlySet<number> = new Set([
-  ...[ApiKey.Metadata, ApiKey.DescribeTopicPartitions, ApiKey.DescribeQuorum],
+  ...[ApiKey.Metadata, ApiKey.DescribeTopicPartitions],
+  ...[ApiKey.DescribeCluster, ApiKey.DescribeQuorum],
   ...[ApiKey.CreateTopics, ApiKey.DeleteTopics, ApiKey.CreatePartitions, ApiKey.DeleteRecords],
   ...[ApiKey.AlterConfigs, ApiKey.IncrementalAlterConfigs],
   ...[ApiKey.InitProducerId, ApiKey.DescribeProducers, ApiKey.OffsetForLeaderEpoch],

@@ -21,6 +21,8 @@ export interface CurrentLeader {
 }
 
 const unknownLeader = -1;
+/** A node that has said nothing for so long is not there: clients would wait for it. */
+const silentMsMax = 2000;
 
 /** Which nodes there are, and which one leads, as far as this one knows. */
 export class Nodes {
@@ -37,13 +39,29 @@ export class Nodes {
     return this.port !== undefined;
   }
 
-  /** Where clients reach each node. */
+  /** Where clients reach each node that is there, as far as this one knows; the leader does. */
   endpoints(client: Client): NodeEndpoint[] {
     const { nodeId, replica } = this.#broker;
-    const nodes = [...replica.state.nodes.values()];
+    const nodes = [...replica.state.nodes.values()].filter((node) => this.#isThere(node));
     if (nodes.length === 0) return [{ nodeId, ...this.#broker.endpointFor(client) }];
     nodes.sort((a, b) => a.nodeId - b.nodeId);
     return nodes.map(({ nodeId, host, port }) => ({ nodeId, host, port }));
+  }
+
+  /** Voters that are not there. */
+  get offlineIds(): number[] {
+    const there = this.#broker.replica.state.nodes;
+    return this.voterIds.filter((id) => {
+      const node = there.get(id);
+      return node !== undefined && !this.#isThere(node);
+    });
+  }
+
+  #isThere(node: { readonly nodeId: number; readonly directoryId: string }): boolean {
+    const { nodeId, replica, clock } = this.#broker;
+    if (node.nodeId === nodeId) return true;
+    const answeredMs = replica.raft.answeredMs(memberId(node));
+    return answeredMs === undefined || clock.monotonicMs() - answeredMs < silentMsMax;
   }
 
   /** -1 while it is not known. */

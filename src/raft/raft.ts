@@ -115,6 +115,10 @@ export class Raft {
     const isFollowing = this.#role === Role.follower && this.#leaderId !== undefined;
     return isFollowing && nowMs - this.#contactMs < 2 * this.#options.electionTimeoutMs;
   }
+  /** When the newest message was sent that another member has answered; as leader only. */
+  answeredMs(id: string): number | undefined {
+    return this.#leadership?.peers.get(id)?.answeredSentMs;
+  }
   /** When another member was last known to have all that was committed; as leader only. */
   caughtUpMs(id: string): number | undefined {
     return this.#leadership?.peers.get(id)?.caughtUpMs;
