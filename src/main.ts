@@ -65,9 +65,15 @@ function commandLine(): Command {
     .option('--json', 'as JSON')
     .option('--export', 'all that the journal knows of the group, as JSON')
     .action(showGroups);
-  program
-    .command('cluster')
-    .description('what a running broker knows of its cluster')
+  const cluster = program.command('cluster').description('look at a cluster, and change it');
+  cluster
+    .command('remove')
+    .description('put a node out for good, such as one that has lost its disk')
+    .argument('<node-id>', 'which one')
+    .option('--cluster <nodes>', 'where the nodes are: ID@HOST:PORT, with commas between')
+    .addHelpText('after', '\nThe secret of the cluster is read from KEYLANE_CLUSTER_SECRET.')
+    .action(removeFromCluster);
+  cluster
     .command('status')
     .description('its members, which one leads, and how far each is')
     .option('--admin <host:port>', "the broker's admin.listen")
@@ -136,6 +142,16 @@ async function showGroups(groupId: string | undefined, flags: GroupsFlags): Prom
   // A reader such as `head` may leave before the end.
   process.stdout.on('error', () => undefined);
   await groups({ groupId, admin, json, export: isExport }, (text) => {
+    process.stdout.write(text);
+  });
+}
+
+async function removeFromCluster(
+  nodeId: string,
+  { cluster }: Pick<StartFlags, 'cluster'>,
+): Promise<void> {
+  const { clusterRemove } = await import('./cli/cluster.ts');
+  await clusterRemove({ nodeId, cluster }, (text) => {
     process.stdout.write(text);
   });
 }

@@ -6,6 +6,7 @@ import { BrokerSession } from './broker/session.ts';
 import { Cluster } from './cluster/cluster.ts';
 import { clusterOf } from './cluster/cluster-settings.ts';
 import { memberId } from './cluster/formation.ts';
+import { decodeRemove, RequestKind } from './cluster/operator.ts';
 import { type Settings, settingsTable } from './config/settings.ts';
 import type { Clock } from './core/clock.ts';
 import { codecs } from './core/codecs.ts';
@@ -95,7 +96,7 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
     onFatal,
   });
   const address = await server.listen(listen);
-  cluster?.serve((request) => serveForwarded(broker, request));
+  cluster?.serve((request) => answerNode(broker, cluster, request));
   cluster?.attach(replica);
   const api = new AdminApi(broker, server.counters);
   const admin = await openAdmin(settings['admin.listen'], api, log);
@@ -139,6 +140,17 @@ async function openAdmin(
     log.warn({ listen }, `${error.message}; going on without it`);
     return undefined;
   }
+}
+
+/** What another node asks, or an operator. */
+async function answerNode(
+  broker: Broker,
+  cluster: Cluster,
+  request: Buffer,
+): Promise<readonly Uint8Array[]> {
+  if (request[0] !== RequestKind.remove) return serveForwarded(broker, request.subarray(1));
+  const removal = await cluster.remove(decodeRemove(request));
+  return [Buffer.from(JSON.stringify(removal))];
 }
 
 async function openCluster(options: NodeOptions): Promise<Cluster | undefined> {

@@ -1,3 +1,4 @@
+import { RequestKind } from '../cluster/operator.ts';
 import { ByteReader, ByteWriter } from '../core/bytes.ts';
 import type { Reply } from '../net/answer-queue.ts';
 import { ApiKey } from '../protocol/api-keys.ts';
@@ -43,7 +44,7 @@ export async function forward(
   const { nodes, replica, clock, nodeId } = broker;
   const isMetadata = apiKey === ApiKey.Metadata;
   const endMs = clock.monotonicMs() + (isMetadata ? metadataMsMax : leaderMsMax);
-  const request = [encodeClient(client), frame];
+  const request = [Buffer.of(RequestKind.client), encodeClient(client), frame];
   while (clock.monotonicMs() < endMs) {
     if (replica.mayAnswer) return serveHere();
     const { leaderId } = nodes;

@@ -1,5 +1,8 @@
 import type { ClusterView } from '../broker/admin/cluster-view.ts';
-import { ask, originOf, textOf } from './admin-client.ts';
+import { parseClusterNodes } from '../cluster/cluster-nodes.ts';
+import { removeNode } from '../cluster/operator.ts';
+import { systemClock } from '../core/clock.ts';
+import { ask, originOf, textOf, usage } from './admin-client.ts';
 import { table } from './text-table.ts';
 
 export interface ClusterStatusOptions {
@@ -16,6 +19,26 @@ export async function clusterStatus(
   const text = await textOf(await ask(originOf(admin), '/cluster'));
   const view = JSON.parse(text) as ClusterView;
   print(json ? `${JSON.stringify(view, null, 2)}\n` : `${clusterLines(view).join('\n')}\n`);
+}
+
+export interface ClusterRemoveOptions {
+  readonly nodeId: string;
+  /** As `cluster.nodes`; else from the environment. */
+  readonly cluster: string | undefined;
+}
+
+/** `keylane cluster remove`: puts a node out for good. The secret comes from the environment. */
+export async function clusterRemove(
+  { nodeId, cluster }: ClusterRemoveOptions,
+  print: (text: string) => void,
+): Promise<void> {
+  const nodes = parseClusterNodes(cluster ?? process.env['KEYLANE_CLUSTER_NODES'] ?? '');
+  const secret = process.env['KEYLANE_CLUSTER_SECRET'] ?? '';
+  if (!/^\d+$/.test(nodeId)) throw usage(`"${nodeId}" is no id of a node`);
+  if (nodes.size === 0) throw usage('--cluster has to say where the nodes are');
+  if (secret === '') throw usage('KEYLANE_CLUSTER_SECRET has to hold the secret of the cluster');
+  await removeNode(Number(nodeId), nodes, secret, systemClock);
+  print(`node ${nodeId} is no member any more; with a new data folder it may come back\n`);
 }
 
 export function clusterLines(view: ClusterView): string[] {

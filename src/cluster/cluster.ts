@@ -4,7 +4,9 @@ import type { Entry } from '../log/format.ts';
 import type { HostPort } from '../net/listeners.ts';
 import { PeerLink } from '../net/peer-link.ts';
 import { PeerServer } from '../net/peer-server.ts';
+import { majorityOf } from '../raft/membership.ts';
 import type { Message } from '../raft/messages.ts';
+import type { Outcome } from '../replica/group-commit.ts';
 import type { PeerPort } from '../replica/peer-port.ts';
 import type { Replica } from '../replica/replica.ts';
 import { type ClusterNode, encodeMembers, encodeNodeStored } from '../state/commands.ts';
@@ -30,6 +32,19 @@ export interface ClusterOptions {
 /** Answers a request of another node. */
 export type RequestHandler = (request: Buffer) => Promise<readonly Uint8Array[]>;
 
+/** What came of an operator's wish. */
+export interface Removal {
+  readonly outcome: 'done' | 'refused' | 'not-leader';
+  /** Why it was refused. */
+  readonly reason: string;
+}
+
+function refused(reason: string): Removal {
+  return { outcome: 'refused', reason };
+}
+
+/** Of those that were put out so many are remembered: enough for all that may still be running. */
+const removedMax = 100;
 /** How often the leader looks whether somebody is to be taken in. */
 const formMs = 100;
 /** A learner that lacks no more than this has the log. */
@@ -227,14 +242,48 @@ export class Cluster implements PeerPort {
       .map(([, { node }]) => node);
     this.#noteNodes([this.#options.self, ...present]);
     if (!raft.mayReconfigure) return;
-    const candidates = present.map((node) => {
+    const removed = replica.state.members?.removed ?? [];
+    const welcome = present.filter((node) => !removed.includes(memberId(node)));
+    const candidates = welcome.map((node) => {
       const lacks = raft.lastIndex - (raft.matchIndex(memberId(node)) ?? 0);
       return { node, isCaughtUp: lacks <= caughtUpEntries };
     });
     const next = nextConfiguration(raft.configuration, candidates);
     if (next === undefined) return;
     this.#options.log.info({ ...next }, 'the members of the cluster change');
-    consensus.proposeMembers({ type: EntryType.members, meta: encodeMembers(next) }, next);
+    const meta = encodeMembers({ ...next, removed });
+    consensus.proposeMembers({ type: EntryType.members, meta }, next);
+  }
+
+  /** Puts a node out, for good: what an operator asks for. Answers what came of it. */
+  async remove(nodeId: number): Promise<Removal> {
+    const replica = this.#replica;
+    if (replica?.isLeader !== true) return { outcome: 'not-leader', reason: '' };
+    const { raft, state, consensus } = replica;
+    const { voters, learners } = raft.configuration;
+    const member = [...voters, ...learners].find((one) => nodeIdOf(one) === nodeId);
+    if (member === undefined) return refused(`node ${nodeId} is no member of the cluster`);
+    if (nodeId === this.#options.self.nodeId) {
+      return refused(`node ${nodeId} leads the cluster: stop it first, and another one will`);
+    }
+    if (!raft.mayReconfigure) return refused('another change of the members is under way');
+    const left = voters.filter((voter) => voter !== member);
+    const nowMs = this.#options.clock.monotonicMs();
+    const self = memberId(this.#options.self);
+    const there = left.filter((voter) => voter === self || raft.isInSync(voter, nowMs));
+    if (there.length < majorityOf(left.length)) {
+      return refused('too few of the other nodes are there to go on without it');
+    }
+    const next = { voters: left, learners: learners.filter((learner) => learner !== member) };
+    const removed = [...(state.members?.removed ?? []), member].slice(-removedMax);
+    const meta = encodeMembers({ ...next, removed });
+    this.#options.log.warn({ nodeId, member }, 'an operator puts a node out of the cluster');
+    const outcome = await new Promise<Outcome>((resolve) => {
+      consensus.proposeMembers({ type: EntryType.members, meta }, next, resolve);
+    });
+    return outcome === 'applied'
+      ? { outcome: 'done', reason: '' }
+      : refused('this node has lost the leadership meanwhile: look at the status');
   }
 
   #noteNodes(present: readonly ClusterNode[]): void {

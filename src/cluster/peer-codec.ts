@@ -186,7 +186,8 @@ function readAppend(
     entries.push(entry);
     if (runs.at(-1)?.term !== entry.term) runs.push({ index, term: entry.term });
     if (entry.type === EntryType.members) {
-      configurations.push({ index, configuration: decodeMembers(entry.meta) });
+      const { voters, learners } = decodeMembers(entry.meta);
+      configurations.push({ index, configuration: { voters, learners } });
     }
   }
   if (at !== frame.length) throw new RangeError('bytes behind the last entry');

@@ -61,8 +61,8 @@ export class RecoveredLog {
     const { term } = entry;
     if (this.runs.at(-1)?.term !== term) this.runs.push({ index: entry.index, term });
     if (entry.type === EntryType.members) {
-      const configuration = decodeMembers(entry.meta);
-      this.configurations.push({ index: entry.index, configuration });
+      const { voters, learners } = decodeMembers(entry.meta);
+      this.configurations.push({ index: entry.index, configuration: { voters, learners } });
     }
     if (this.#isAlone) {
       this.#commitTo(entry.index - 1);

@@ -176,7 +176,10 @@ export class Replica {
       onRewound: recovered.onRewound,
     });
     const replica = new Replica(options, state, journal, disk, start, {
-      configuration: { index: configuration.index, configuration },
+      configuration: {
+        index: configuration.index,
+        configuration: { voters: configuration.voters, learners: configuration.learners },
+      },
       configurations: recovered.configurations,
       hardState: recovered.hardState,
       ...logReach(journal, facts, start, recovered.runs),

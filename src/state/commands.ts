@@ -84,6 +84,8 @@ export function decodeHardState(meta: Buffer): HardStateStored {
 export interface Members {
   readonly voters: readonly string[];
   readonly learners: readonly string[];
+  /** Put out by an operator, for ever: with a new data folder a node is another member. */
+  readonly removed: readonly string[];
 }
 
 /** What a snapshot knows of the log that it covers: how far back it reaches, and its terms. */
@@ -114,17 +116,18 @@ export function decodeLogFacts(bytes: Buffer): LogFacts {
   return { ...hardState, base, runs: Array.from({ length: reader.count(2) }, place) };
 }
 
-export function encodeMembers({ voters, learners }: Members): Buffer {
-  const writer = new ByteWriter(128).uvarint(voters.length);
-  for (const voter of voters) writer.string(voter);
-  writer.uvarint(learners.length);
-  for (const learner of learners) writer.string(learner);
+export function encodeMembers({ voters, learners, removed }: Members): Buffer {
+  const writer = new ByteWriter(128);
+  for (const members of [voters, learners, removed]) {
+    writer.uvarint(members.length);
+    for (const member of members) writer.string(member);
+  }
   return writer.finish();
 }
 export function decodeMembers(meta: Buffer): Members {
   const reader = new ByteReader(meta);
-  const voters = Array.from({ length: reader.count() }, () => reader.string());
-  return { voters, learners: Array.from({ length: reader.count() }, () => reader.string()) };
+  const list = () => Array.from({ length: reader.count() }, () => reader.string());
+  return { voters: list(), learners: list(), removed: list() };
 }
 
 export function encodeCommitMark(index: number): Buffer {

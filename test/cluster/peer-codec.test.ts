@@ -77,7 +77,10 @@ describe('messages between nodes', () => {
     const entries = [
       entry(6, 3),
       entry(7, 5, { type: EntryType.batches, batches: [batch], partitions: [8] }),
-      entry(8, 5, { type: EntryType.members, meta: encodeMembers(members) }),
+      entry(8, 5, {
+        type: EntryType.members,
+        meta: encodeMembers({ ...members, removed: ['4:d'] }),
+      }),
     ];
     const message = append(entries, 5);
     const decoded = decodeMessage(Buffer.concat(encodeMessage(message, entries)));

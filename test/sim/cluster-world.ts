@@ -261,7 +261,10 @@ export class ClusterWorld {
       next.learners.length === configuration.learners.length;
     if (isSame) return;
     this.counts.memberChanges++;
-    consensus.proposeMembers({ type: EntryType.members, meta: encodeMembers(next) }, next);
+    consensus.proposeMembers(
+      { type: EntryType.members, meta: encodeMembers({ ...next, removed: [] }) },
+      next,
+    );
   }
 
   // What goes wrong.
