@@ -32,7 +32,10 @@ export const allowedImports: Readonly<Record<Layer, readonly Layer[]>> = {
   net: ['core'],
   replica: ['core', 'config', 'protocol', 'log', 'raft', 'state', 'groups'],
   cluster: ['core', 'config', 'log', 'raft', 'state', 'net', 'replica'],
-  broker: ['core', 'config', 'protocol', 'log', 'state', 'groups', 'net', 'replica', 'cluster'],
+  broker: [
+    ...(['core', 'config', 'protocol', 'log', 'raft', 'state', 'groups', 'net'] as const),
+    ...(['replica', 'cluster'] as const),
+  ],
   cli: everything,
   root: everything,
 };

@@ -49,6 +49,8 @@ class ProduceRequestTurn implements ProduceTurn {
   /** One per partition of the request: index in `#parts`, or the error. */
   #places: ({ readonly part: number } | { readonly error: ErrorCode })[] = [];
   #opened: Map<Buffer, OpenedPart> | undefined;
+  /** So many nodes must have it, by the topic that asks for most. */
+  #replicas = 1;
 
   constructor(
     request: ProduceRequest,
@@ -100,10 +102,29 @@ class ProduceRequestTurn implements ProduceTurn {
 
   #finish(outcomes: readonly ProduceOutcome[]): void {
     if (this.#request.acks !== 0) {
-      this.#answer(this.#withLeader({ responses: this.#responses(outcomes) }));
+      const respond = () => {
+        this.#answer(this.#withLeader({ responses: this.#responses(outcomes) }));
+      };
+      const isPlaced = outcomes.some(({ errorCode }) => errorCode === ErrorCode.NONE);
+      if (this.#replicas <= 1 || !isPlaced) respond();
+      else this.#awaitReplicas(outcomes, respond);
     }
     // No answer; but a client that is told nothing learns of an error by a closed connection.
     else if (this.#isRefused(outcomes)) this.#context.disconnect();
+  }
+
+  /** What is committed may be on too few nodes yet (`min.insync.replicas`). */
+  #awaitReplicas(outcomes: readonly ProduceOutcome[], respond: () => void): void {
+    const { nodes } = this.#context.broker;
+    nodes.awaitReplicas(this.#replicas, this.#request.timeoutMs, (areThere) => {
+      for (const outcome of areThere ? [] : outcomes) {
+        if (outcome.errorCode !== ErrorCode.NONE) continue;
+        outcome.errorCode = ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND;
+        outcome.message =
+          'Messages are written to the log, but to fewer in-sync replicas than required.';
+      }
+      respond();
+    });
   }
 
   /** Who is told that this node does not lead is told who does (KIP-951). */
@@ -150,7 +171,14 @@ class ProduceRequestTurn implements ProduceTurn {
         error: isUnknownId ? ErrorCode.UNKNOWN_TOPIC_ID : ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
       };
     }
-    const settings = this.#context.broker.topicSettings(topic);
+    const { broker } = this.#context;
+    const settings = broker.topicSettings(topic);
+    if (this.#request.acks === -1 && settings.minInsyncReplicas > 1) {
+      this.#replicas = Math.max(this.#replicas, settings.minInsyncReplicas);
+      if (broker.nodes.inSyncIds.length < settings.minInsyncReplicas) {
+        return { error: ErrorCode.NOT_ENOUGH_REPLICAS };
+      }
+    }
     this.#parts.push({ partition, topicPartition: `${topic.name}-${index}`, settings, records });
     return { part: this.#parts.length - 1 };
   }

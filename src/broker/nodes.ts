@@ -1,4 +1,5 @@
 import { memberId, nodeIdOf } from '../cluster/formation.ts';
+import { majorityOf } from '../raft/membership.ts';
 import type { Broker } from './broker.ts';
 import type { Client } from './handler.ts';
 
@@ -23,6 +24,8 @@ export interface CurrentLeader {
 const unknownLeader = -1;
 /** A node that has said nothing for so long is not there: clients would wait for it. */
 const silentMsMax = 2000;
+/** How often it is looked whether more than a majority has something. */
+const replicaLookMs = 2;
 
 /** Which nodes there are, and which one leads, as far as this one knows. */
 export class Nodes {
@@ -46,6 +49,31 @@ export class Nodes {
     if (nodes.length === 0) return [{ nodeId, ...this.#broker.endpointFor(client) }];
     nodes.sort((a, b) => a.nodeId - b.nodeId);
     return nodes.map(({ nodeId, host, port }) => ({ nodeId, host, port }));
+  }
+
+  /**
+   * Calls back once so many voters have on disk all that is applied here now: true at once where a
+   * majority is enough, false if they do not within `timeoutMs`.
+   */
+  awaitReplicas(count: number, timeoutMs: number, done: (areThere: boolean) => void): void {
+    const { replica, clock } = this.#broker;
+    if (count <= majorityOf(replica.raft.configuration.voters.length)) {
+      done(true);
+      return;
+    }
+    const { appliedIndex } = replica.state;
+    const endMs = clock.monotonicMs() + timeoutMs;
+    const look = (): void => {
+      const { raft } = replica;
+      const having = raft.configuration.voters.filter((voter) => {
+        const isSelf = nodeIdOf(voter) === this.#broker.nodeId;
+        return (isSelf ? raft.persistedIndex : (raft.matchIndex(voter) ?? -1)) >= appliedIndex;
+      });
+      if (having.length >= count) done(true);
+      else if (clock.monotonicMs() >= endMs) done(false);
+      else clock.after(replicaLookMs, look);
+    };
+    look();
   }
 
   /** Voters that are not there. */

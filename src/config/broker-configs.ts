@@ -114,7 +114,6 @@ export function brokerFacts(settings: Settings): BrokerFact[] {
     fact('log.cleanup.policy', 'LIST', 'delete', 'cleanup.policy of topics.'),
     fact('log.dirs', 'STRING', settings.data, 'The folder of the data.'),
     fact('log.retention.hours', 'INT', '168', 'The default of log.retention.ms, in hours.'),
-    fact('min.insync.replicas', 'INT', '1', 'min.insync.replicas of topics.'),
     fact(
       'unclean.leader.election.enable',
       'BOOLEAN',

@@ -205,6 +205,12 @@ export const settingsTable = {
     maxLong,
     'message.timestamp.after.max.ms of topics',
   ),
+  'min.insync.replicas': integer(
+    1,
+    1,
+    maxInt,
+    'nodes that must have what is acknowledged with acks=all (min.insync.replicas of topics)',
+  ),
   'log.retention.ms': integer(604_800_000, -1, maxLong, 'retention.ms of topics; -1: for ever'),
   'log.retention.bytes': integer(
     -1,

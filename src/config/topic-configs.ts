@@ -108,15 +108,12 @@ export const topicConfigs: ReadonlyMap<string, TopicConfig> = new Map(
     ),
     'min.cleanable.dirty.ratio': none('DOUBLE', '0.5', { min: 0, max: 1 }, noCompaction),
     'min.compaction.lag.ms': none('LONG', '0', { min: 0 }, noCompaction),
-    'min.insync.replicas': {
-      ...fixed(
-        'INT',
-        '1',
-        'there is one node, so each record has one replica',
-        'How many replicas must have a record before it is acknowledged with acks=all.',
-      ),
-      min: 1,
-    },
+    'min.insync.replicas': enforced(
+      'INT',
+      { min: 1 },
+      'How many replicas must have a record before it is acknowledged with acks=all; a majority ' +
+        'has it in any case.',
+    ),
     preallocate: none('BOOLEAN', 'false', {}, noSegments),
     'remote.log.copy.disable': fixed('BOOLEAN', 'false', noTiers, 'Stops copies to a tier.'),
     'remote.log.delete.on.disable': fixed('BOOLEAN', 'false', noTiers, 'Empties a tier.'),

@@ -7,6 +7,8 @@ export interface TopicSettings {
   readonly timestampBeforeMaxMs: number;
   readonly timestampAfterMaxMs: number;
   readonly compressionType: 'producer' | 'uncompressed' | 'gzip' | 'snappy' | 'lz4' | 'zstd';
+  /** So many voters must have what is acknowledged with acks=all; a majority has it anyway. */
+  readonly minInsyncReplicas: number;
   /** -1: for ever. */
   readonly retentionMs: number;
   /** -1: no limit. */
@@ -20,6 +22,7 @@ export const brokerSettingOf = {
   'message.timestamp.before.max.ms': 'log.message.timestamp.before.max.ms',
   'message.timestamp.after.max.ms': 'log.message.timestamp.after.max.ms',
   'compression.type': 'compression.type',
+  'min.insync.replicas': 'min.insync.replicas',
   'retention.ms': 'log.retention.ms',
   'retention.bytes': 'log.retention.bytes',
 } as const satisfies Record<string, keyof Settings>;
@@ -40,6 +43,7 @@ export function topicSettings(
     timestampBeforeMaxMs: number('message.timestamp.before.max.ms'),
     timestampAfterMaxMs: number('message.timestamp.after.max.ms'),
     compressionType: text('compression.type') as TopicSettings['compressionType'],
+    minInsyncReplicas: number('min.insync.replicas'),
     retentionMs: number('retention.ms'),
     retentionBytes: number('retention.bytes'),
   };

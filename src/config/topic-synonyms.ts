@@ -16,7 +16,6 @@ export const topicSynonyms: ReadonlyMap<string, string> = new Map(
     'max.compaction.lag.ms': 'log.cleaner.max.compaction.lag.ms',
     'min.cleanable.dirty.ratio': 'log.cleaner.min.cleanable.ratio',
     'min.compaction.lag.ms': 'log.cleaner.min.compaction.lag.ms',
-    'min.insync.replicas': 'min.insync.replicas',
     preallocate: 'log.preallocate',
     'segment.bytes': 'log.segment.bytes',
     'segment.index.bytes': 'log.index.size.max.bytes',

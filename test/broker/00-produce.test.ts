@@ -215,3 +215,13 @@ test('a topic that is deleted takes no more records', async (t) => {
   await deleted;
   await until(() => node.broker.topics.byName('orders') === undefined, 'the topic is gone');
 });
+
+test('min.insync.replicas: with fewer nodes acks=all is refused, and acks=1 is not', async (t) => {
+  const node = await startTestNode(t);
+  await node.createTopic('safe', 1, { 'min.insync.replicas': '2' });
+  const client = await node.connect();
+  const all = await produceTo(client, { topic: 'safe', records: batchOf(['a']) });
+  assert.equal(all.errorCode, ErrorCode.NOT_ENOUGH_REPLICAS);
+  const one = await produceTo(client, { topic: 'safe', records: batchOf(['a']), acks: 1 });
+  assert.deepEqual([one.errorCode, one.baseOffset], [ErrorCode.NONE, 0]);
+});

@@ -64,7 +64,6 @@ test('what is not so here is refused, and what is so is accepted', () => {
     ['cleanup.policy', 'compact'],
     ['cleanup.policy', 'compact,delete'],
     ['cleanup.policy', ''],
-    ['min.insync.replicas', '2'],
     ['remote.storage.enable', 'true'],
     ['unclean.leader.election.enable', 'true'],
     ['local.retention.ms', '1000'],
@@ -72,7 +71,7 @@ test('what is not so here is refused, and what is so is accepted', () => {
     assert.match(errorOf({ [name]: value })!, new RegExp(`configuration ${name}: Value must be`));
   }
   assert.match(errorOf({ 'cleanup.policy': 'compact' })!, /compaction is not supported yet/);
-  assert.equal(errorOf({ 'cleanup.policy': 'delete', 'min.insync.replicas': '1' }), undefined);
+  assert.equal(errorOf({ 'cleanup.policy': 'delete', 'min.insync.replicas': '3' }), undefined);
 });
 
 test('what is unknown or not supported is refused by its name', () => {

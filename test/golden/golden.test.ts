@@ -73,6 +73,7 @@ for (const version of versions) {
         timestampBeforeMaxMs: Number.MAX_SAFE_INTEGER,
         timestampAfterMaxMs: Number.MAX_SAFE_INTEGER,
         compressionType: 'producer',
+        minInsyncReplicas: 1,
         retentionMs: -1,
         retentionBytes: -1,
       } as const,

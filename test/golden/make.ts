@@ -61,6 +61,7 @@ function produce(partition: number, input: Omit<BatchInput, 'records'> & { label
     timestampBeforeMaxMs: Number.MAX_SAFE_INTEGER,
     timestampAfterMaxMs: Number.MAX_SAFE_INTEGER,
     compressionType: 'producer',
+    minInsyncReplicas: 1,
     retentionMs: -1,
     retentionBytes: -1,
   } as const;

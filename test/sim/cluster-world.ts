@@ -44,6 +44,7 @@ export interface ClusterCounts {
   memberChanges: number;
   fullDisks: number;
   starts: number;
+  handOvers: number;
 }
 
 /** Sabotage, to show that the simulation notices. */
@@ -65,6 +66,7 @@ const topicSettings = {
   timestampBeforeMaxMs: Number.MAX_SAFE_INTEGER,
   timestampAfterMaxMs: Number.MAX_SAFE_INTEGER,
   compressionType: 'producer',
+  minInsyncReplicas: 1,
   retentionMs: -1,
   retentionBytes: -1,
 } as const;
@@ -81,7 +83,7 @@ export class ClusterWorld {
   readonly counts: ClusterCounts = {
     ...{ elections: 0, crashes: 0, kills: 0, pauses: 0, partitions: 0, conflicts: 0 },
     ...{ acknowledged: 0, resent: 0, reads: 0, applied: 0, snapshots: 0, memberChanges: 0 },
-    ...{ fullDisks: 0, starts: 0 },
+    ...{ fullDisks: 0, starts: 0, handOvers: 0 },
   };
   readonly clock: SimClock;
   readonly random: Random;
@@ -289,7 +291,9 @@ export class ClusterWorld {
       this.#lossRate = this.pick([0, 0, 0.02, 0.2]);
     } else if (dice < 0.88) node.togglePause();
     else if (dice < 0.92) node.slowMs = this.pick([0, 10, 60]);
-    else if (dice < 0.95) node.clock.jumpWall(this.pick([-86_400_000, 315_360_000_000]));
+    else if (dice < 0.94) {
+      if (node.replica?.consensus.handOver() === true) this.counts.handOvers++;
+    } else if (dice < 0.96) node.clock.jumpWall(this.pick([-86_400_000, 315_360_000_000]));
     else node.changeQuota();
   }
 

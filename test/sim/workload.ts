@@ -30,6 +30,7 @@ const topicSettings = {
   timestampBeforeMaxMs: Number.MAX_SAFE_INTEGER,
   timestampAfterMaxMs: Number.MAX_SAFE_INTEGER,
   compressionType: 'producer',
+  minInsyncReplicas: 1,
   retentionMs: -1,
   retentionBytes: -1,
 } as const;
