@@ -76,7 +76,6 @@ export const longFiles: Readonly<Record<string, string>> = {
   'src/log/journal.ts':
     'one log: what is written, rolled, rewound and read share its end and files',
   'src/raft/raft.ts': 'one state machine: what each role does with each message, time and disk',
-  'test/sim/cluster-world.ts': 'one world: all that may happen in it and all that must hold',
   'test/groups/keyed/world.ts': 'one world: all that may happen in it and all that must hold',
 };
 

@@ -19,7 +19,6 @@ import { HttpServer } from './net/http-server.ts';
 import { type HostPort, parseHostPort } from './net/listeners.ts';
 import { NetServer } from './net/server.ts';
 import { DecodeError } from './protocol/codec-error.ts';
-import { Role } from './raft/raft.ts';
 import { JobThread } from './replica/job-thread.ts';
 import type { BatchOpener } from './replica/open-batch.ts';
 import { OpenThread } from './replica/open-thread.ts';
@@ -206,11 +205,11 @@ async function founds(
 
 /** The others need not miss the leader first, if it says that it goes. */
 async function handOver(replica: Replica, clock: Clock): Promise<void> {
-  if (!replica.consensus.handOver()) return;
-  const endMs = clock.monotonicMs() + handOverMs;
-  while (replica.raft.role === Role.leader && clock.monotonicMs() < endMs) {
-    await new Promise<void>((resolve) => void clock.after(1, resolve));
-  }
+  const isOver = new Promise<void>((resolve) => {
+    replica.listen({ onFollowing: resolve });
+    clock.after(handOverMs, resolve);
+  });
+  if (replica.consensus.handOver()) await isOver;
 }
 
 /** A new data folder founds a cluster with a random id, as Kafka's StorageTool makes them. */

@@ -13,6 +13,7 @@ import type { Broker } from './broker.ts';
 import { defaultPartitionCount } from './default-partitions.ts';
 import { distinctBy } from './distinct.ts';
 import { defineHandler, type RequestContext } from './handler.ts';
+import type { Placement } from './nodes.ts';
 import { allClusterOperations, allTopicOperations } from './operations.ts';
 import { topicNameError } from './topic-names.ts';
 
@@ -32,9 +33,10 @@ export const metadata = defineHandler({
     const wantsAll = request.topics === null || (apiVersion === 0 && request.topics.length === 0);
     if (wantsAll) {
       const all = [...broker.topics.all()];
+      const { placement } = broker.nodes;
       // One that is deleted before its turn comes is as if it had been deleted before.
       const describeIfThere = (topic: Topic) =>
-        broker.topics.byId(topic.id) === undefined ? undefined : describe(topic, broker);
+        broker.topics.byId(topic.id) === undefined ? undefined : describe(topic, placement);
       answerInSlices(response(all, describeIfThere, request, context));
       return;
     }
@@ -44,7 +46,8 @@ export const metadata = defineHandler({
       broker.settings['auto.create.topics.enable'];
     const missing = mayCreate ? topics.filter((topic) => isMissing(topic, broker)) : [];
     const answerNow = () => {
-      const lookUpOne = (topic: Requested) => lookUp(topic, context);
+      const { placement } = broker.nodes;
+      const lookUpOne = (topic: Requested) => lookUp(topic, context, placement);
       answerInSlices(response(topics, lookUpOne, request, context));
     };
     if (missing.length === 0) answerNow();
@@ -88,14 +91,15 @@ async function createAll(missing: readonly Requested[], broker: Broker): Promise
 function lookUp(
   { name, topicId }: Requested,
   { broker, apiVersion }: RequestContext,
+  placement: Placement,
 ): TopicResponse {
   if (topicId !== ZERO_UUID || name === null) {
     const byId = apiVersion >= 12 ? broker.topics.byId(topicId) : undefined;
-    if (byId !== undefined) return describe(byId, broker);
+    if (byId !== undefined) return describe(byId, placement);
     return unknown(ErrorCode.UNKNOWN_TOPIC_ID, apiVersion >= 12 ? null : (name ?? ''), topicId);
   }
   const topic = broker.topics.byName(name);
-  if (topic !== undefined) return describe(topic, broker);
+  if (topic !== undefined) return describe(topic, placement);
   const errorCode =
     topicNameError(name) === undefined
       ? ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -108,14 +112,14 @@ function unknown(errorCode: ErrorCode, name: string | null, topicId: string): To
 }
 
 /** All partitions are led by one node, and every voter has a replica of them. */
-function describe(topic: Topic, { nodes }: Broker): TopicResponse {
-  const { leaderId, leaderEpoch } = nodes.leader;
-  const { voterIds: replicaNodes, inSyncIds: isrNodes, offlineIds: offlineReplicas } = nodes;
+function describe(topic: Topic, placement: Placement): TopicResponse {
   const { partitions } = topic;
-  const errorCode = leaderId < 0 ? ErrorCode.LEADER_NOT_AVAILABLE : ErrorCode.NONE;
+  const isLed = placement.leaderId >= 0;
+  const errorCode = isLed ? ErrorCode.NONE : ErrorCode.LEADER_NOT_AVAILABLE;
   const describePartition = (_: number, partitionIndex: number): PartitionResponse => ({
-    ...{ errorCode, partitionIndex, leaderId, leaderEpoch },
-    ...{ replicaNodes, isrNodes, offlineReplicas },
+    errorCode,
+    partitionIndex,
+    ...placement,
   });
   return {
     errorCode: ErrorCode.NONE,

@@ -1,4 +1,4 @@
-import { memberId, nodeIdOf } from '../cluster/formation.ts';
+import { directoryIdOf, nodeIdOf } from '../cluster/formation.ts';
 import { ErrorCode } from '../protocol/error-codes.ts';
 import {
   type DescribeQuorumResponseInput,
@@ -77,14 +77,13 @@ function replicaState({ replica, nodeId, clock }: Broker, member: string): Repli
   const { raft } = replica;
   const isSelf = nodeIdOf(member) === nodeId;
   const nowMs = clock.monotonicMs();
-  const caughtUpMs = isSelf ? nowMs : (raft.caughtUpMs(member) ?? Number.NEGATIVE_INFINITY);
+  const caughtUpMs = isSelf ? nowMs : (raft.peer(member)?.caughtUpMs ?? Number.NEGATIVE_INFINITY);
   const isKnown = Number.isFinite(caughtUpMs);
   const timestamp = isKnown ? clock.wallMs() - Math.round(nowMs - caughtUpMs) : -1;
-  const directoryId = member.slice(memberId({ nodeId: nodeIdOf(member), directoryId: '' }).length);
   return {
     replicaId: nodeIdOf(member),
-    replicaDirectoryId: uuidOf(directoryId),
-    logEndOffset: isSelf ? raft.lastIndex : (raft.matchIndex(member) ?? -1),
+    replicaDirectoryId: uuidOf(directoryIdOf(member)),
+    logEndOffset: isSelf ? raft.lastIndex : (raft.peer(member)?.matchIndex ?? -1),
     lastFetchTimestamp: timestamp,
     lastCaughtUpTimestamp: timestamp,
   };

@@ -9,6 +9,7 @@ import { Lazy } from '../protocol/slices.ts';
 import { ZERO_UUID } from '../protocol/uuid.ts';
 import type { Broker } from './broker.ts';
 import { defineHandler } from './handler.ts';
+import type { Placement } from './nodes.ts';
 import { allTopicOperations } from './operations.ts';
 import { topicNameError } from './topic-names.ts';
 
@@ -93,6 +94,7 @@ function byOrder(a: string, b: string): number {
 class Page {
   readonly #broker: Broker;
   readonly #cursor: Cursor | null;
+  readonly #placement: Placement;
   #left: number;
   nextCursor: Cursor | null = null;
 
@@ -100,6 +102,7 @@ class Page {
     this.#broker = broker;
     this.#cursor = cursor;
     this.#left = limit;
+    this.#placement = broker.nodes.placement;
   }
 
   /** Without names those of the first topics; undefined is a pause. */
@@ -134,7 +137,7 @@ class Page {
     const first = this.#cursor?.topicName === name ? this.#cursor.partitionIndex : 0;
     const end = Math.min(topic.partitions.length, first + this.#left);
     const partitions: PartitionResponse[] = [];
-    for (let index = first; index < end; index++) partitions.push(describe(index, broker));
+    for (let index = first; index < end; index++) partitions.push(describe(index, this.#placement));
     if (end < topic.partitions.length) this.nextCursor = { topicName: name, partitionIndex: end };
     this.#left -= partitions.length;
     return {
@@ -152,15 +155,12 @@ function failed(name: string, errorCode: ErrorCode): TopicResponse {
 }
 
 /** All partitions are led by one node, and every voter has a replica of them. */
-function describe(partitionIndex: number, { nodes }: Broker): PartitionResponse {
+function describe(partitionIndex: number, placement: Placement): PartitionResponse {
   return {
     errorCode: ErrorCode.NONE,
     partitionIndex,
-    ...nodes.leader,
-    replicaNodes: nodes.voterIds,
-    isrNodes: nodes.inSyncIds,
+    ...placement,
     eligibleLeaderReplicas: [],
     lastKnownElr: [],
-    offlineReplicas: nodes.offlineIds,
   };
 }

@@ -130,13 +130,8 @@ export class Broker {
     this.retention = retention(this);
     this.producerExpiry = producerExpiry(this);
     replica.listen({
-      onApplied: () => undefined,
-      onGroupApplied: () => undefined,
-      onPlansDropped: () => undefined,
       // What waits here is to look for the leader.
-      onFollowing: () => {
-        for (const parked of [...this.#parked]) parked.finishNow();
-      },
+      onFollowing: () => this.#answerParked(),
     });
   }
 
@@ -179,10 +174,14 @@ export class Broker {
 
   /** Answers everything that is parked, with what there is. */
   finishParked(): void {
-    for (const parked of [...this.#parked]) parked.finishNow();
+    this.#answerParked();
     this.keyed.stop();
     this.offsetExpiry.stop();
     this.groups.unload();
+  }
+
+  #answerParked(): void {
+    for (const parked of [...this.#parked]) parked.finishNow();
   }
 
   /** Ends what goes on in the background and reads or writes the journal. */

@@ -39,8 +39,6 @@ export class EffectiveConfigs {
       onApplied: (entry) => {
         if (entry.type === EntryType.configsSet) this.#renew();
       },
-      onGroupApplied: () => undefined,
-      onPlansDropped: () => undefined,
     });
   }
 

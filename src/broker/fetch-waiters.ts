@@ -45,7 +45,6 @@ export class FetchWaiters {
     replica.listen({
       onApplied: (entry) => this.#onApplied(entry),
       onGroupApplied: () => this.#onGroupApplied(),
-      onPlansDropped: () => undefined,
     });
   }
 

@@ -42,9 +42,6 @@ export class Groups {
     this.#coordinator = this.#makeCoordinator();
     if (broker.replica.isLeader) this.#load();
     broker.replica.listen({
-      onApplied: () => undefined,
-      onGroupApplied: () => undefined,
-      onPlansDropped: () => undefined,
       onLeading: () => this.#load(),
       onFollowing: () => this.#unload(),
     });
@@ -112,8 +109,7 @@ export class Groups {
   /** The broker stops: parked members are told to look for another coordinator. */
   unload(): void {
     this.#unloaded = true;
-    this.#cancelTimer?.();
-    this.#coordinator.unload(this.now());
+    this.#unload();
   }
 
   #followMembers({ groupId, members }: ClassicGroup, event: GroupEvent): void {

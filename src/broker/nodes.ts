@@ -21,6 +21,16 @@ export interface CurrentLeader {
   readonly leaderEpoch: number;
 }
 
+/** Where a partition is, which is the same for all of them. */
+export interface Placement extends CurrentLeader {
+  /** Voters: all of them have a replica. */
+  readonly replicaNodes: readonly number[];
+  /** Those of them that follow the leader. */
+  readonly isrNodes: readonly number[];
+  /** Those of them that are not there. */
+  readonly offlineReplicas: readonly number[];
+}
+
 const unknownLeader = -1;
 /** A node that has said nothing for so long is not there: clients would wait for it. */
 const silentMsMax = 2000;
@@ -67,7 +77,9 @@ export class Nodes {
       const { raft } = replica;
       const having = raft.configuration.voters.filter((voter) => {
         const isSelf = nodeIdOf(voter) === this.#broker.nodeId;
-        return (isSelf ? raft.persistedIndex : (raft.matchIndex(voter) ?? -1)) >= appliedIndex;
+        return (
+          (isSelf ? raft.persistedIndex : (raft.peer(voter)?.matchIndex ?? -1)) >= appliedIndex
+        );
       });
       if (having.length >= count) done(true);
       else if (clock.monotonicMs() >= endMs) done(false);
@@ -76,19 +88,20 @@ export class Nodes {
     look();
   }
 
-  /** Voters that are not there. */
-  get offlineIds(): number[] {
-    const there = this.#broker.replica.state.nodes;
-    return this.voterIds.filter((id) => {
-      const node = there.get(id);
+  get placement(): Placement {
+    const { nodes } = this.#broker.replica.state;
+    const { voterIds: replicaNodes, inSyncIds: isrNodes } = this;
+    const offlineReplicas = replicaNodes.filter((id) => {
+      const node = nodes.get(id);
       return node !== undefined && !this.#isThere(node);
     });
+    return { ...this.leader, replicaNodes, isrNodes, offlineReplicas };
   }
 
   #isThere(node: { readonly nodeId: number; readonly directoryId: string }): boolean {
     const { nodeId, replica, clock } = this.#broker;
     if (node.nodeId === nodeId) return true;
-    const answeredMs = replica.raft.answeredMs(memberId(node));
+    const answeredMs = replica.raft.peer(memberId(node))?.answeredSentMs;
     return answeredMs === undefined || clock.monotonicMs() - answeredMs < silentMsMax;
   }
 
@@ -119,12 +132,5 @@ export class Nodes {
       (voter) => nodeIdOf(voter) === nodeId || replica.raft.isInSync(voter, nowMs),
     );
     return inSync.map(nodeIdOf).sort((a, b) => a - b);
-  }
-
-  /** Whether the node is a member with this data folder. */
-  isMember(nodeId: number, directoryId: string): boolean {
-    const { voters, learners } = this.#broker.replica.raft.configuration;
-    const id = memberId({ nodeId, directoryId });
-    return voters.includes(id) || learners.includes(id);
   }
 }

@@ -16,8 +16,6 @@ export class TopicCollisions {
     for (const topic of replica.state.topics.all()) this.#created(topic.id, topic.name);
     replica.listen({
       onApplied: (entry) => this.#onApplied(entry),
-      onGroupApplied: () => undefined,
-      onPlansDropped: () => undefined,
     });
   }
 

@@ -9,11 +9,23 @@ export function parseClusterNodes(text: string): ClusterNodes {
   const nodes = new Map<number, HostPort>();
   for (const part of text.split(',').map((one) => one.trim())) {
     if (part === '') continue;
-    const at = part.indexOf('@');
-    const nodeId = Number(part.slice(0, at));
-    if (nodes.has(nodeId))
-      throw new BrokerError('CONFIG_INVALID', `cluster.nodes has ${nodeId} twice`);
-    nodes.set(nodeId, parseHostPort(part.slice(at + 1)));
+    const [, id, address] = /^(\d+)@(.+)$/.exec(part) ?? [];
+    if (id === undefined) throw wrong(`"${part}" is not ID@HOST:PORT`);
+    const nodeId = Number(id);
+    if (nodes.has(nodeId)) throw wrong(`${nodeId} is there twice`);
+    nodes.set(nodeId, parseAddress(address!));
   }
   return nodes;
+}
+
+function parseAddress(address: string): HostPort {
+  try {
+    return parseHostPort(address);
+  } catch (error) {
+    throw wrong((error as RangeError).message);
+  }
+}
+
+function wrong(what: string): BrokerError {
+  return new BrokerError('CONFIG_INVALID', `the nodes of the cluster: ${what}`);
 }

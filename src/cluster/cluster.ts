@@ -9,13 +9,14 @@ import type { Message } from '../raft/messages.ts';
 import type { Outcome } from '../replica/group-commit.ts';
 import type { PeerPort } from '../replica/peer-port.ts';
 import type { Replica } from '../replica/replica.ts';
-import { type ClusterNode, encodeMembers, encodeNodeStored } from '../state/commands.ts';
+import { type ClusterNode, encodeNodeStored } from '../state/commands.ts';
 import { EntryType } from '../state/entry-types.ts';
 import type { ClusterNodes } from './cluster-nodes.ts';
 import { memberId, nextConfiguration, nodeIdOf } from './formation.ts';
 import { decodeHello, encodeHello, type Hello } from './hello.ts';
+import type { Removal } from './operator.ts';
 import { decodeMessage, encodeMessage, firstOtherKind } from './peer-codec.ts';
-import { Requests } from './requests.ts';
+import { type RequestHandler, Requests } from './requests.ts';
 
 export interface ClusterOptions {
   /** This node. */
@@ -27,16 +28,6 @@ export interface ClusterOptions {
   readonly frameBytesMax: number;
   readonly clock: Clock;
   readonly log: Logger;
-}
-
-/** Answers a request of another node. */
-export type RequestHandler = (request: Buffer) => Promise<readonly Uint8Array[]>;
-
-/** What came of an operator's wish. */
-export interface Removal {
-  readonly outcome: 'done' | 'refused' | 'not-leader';
-  /** Why it was refused. */
-  readonly reason: string;
 }
 
 function refused(reason: string): Removal {
@@ -117,9 +108,6 @@ export class Cluster implements PeerPort {
     this.#replica = replica;
     const { log } = this.#options;
     replica.listen({
-      onApplied: () => undefined,
-      onGroupApplied: () => undefined,
-      onPlansDropped: () => undefined,
       onLeading: () => log.info({ term: replica.raft.term }, 'this node leads the cluster'),
       onFollowing: () => log.info({}, 'this node leads the cluster no longer'),
     });
@@ -143,10 +131,6 @@ export class Cluster implements PeerPort {
   ask(nodeId: number, request: readonly Uint8Array[]): Promise<Buffer | undefined> {
     const requests = this.#requests.get(nodeId);
     return requests === undefined ? Promise.resolve(undefined) : requests.ask(request);
-  }
-
-  isUp(nodeId: number): boolean {
-    return this.#links.get(nodeId)?.isUp === true;
   }
 
   stop(): void {
@@ -238,21 +222,20 @@ export class Cluster implements PeerPort {
     if (!replica.isLeader || replica.state.clusterId === '') return;
     const { raft, consensus } = replica;
     const present = [...this.#hellos]
-      .filter(([nodeId]) => this.isUp(nodeId))
+      .filter(([nodeId]) => this.#links.get(nodeId)?.isUp === true)
       .map(([, { node }]) => node);
     this.#noteNodes([this.#options.self, ...present]);
     if (!raft.mayReconfigure) return;
     const removed = replica.state.members?.removed ?? [];
     const welcome = present.filter((node) => !removed.includes(memberId(node)));
     const candidates = welcome.map((node) => {
-      const lacks = raft.lastIndex - (raft.matchIndex(memberId(node)) ?? 0);
+      const lacks = raft.lastIndex - (raft.peer(memberId(node))?.matchIndex ?? 0);
       return { node, isCaughtUp: lacks <= caughtUpEntries };
     });
     const next = nextConfiguration(raft.configuration, candidates);
     if (next === undefined) return;
     this.#options.log.info({ ...next }, 'the members of the cluster change');
-    const meta = encodeMembers({ ...next, removed });
-    consensus.proposeMembers({ type: EntryType.members, meta }, next);
+    consensus.proposeMembers({ ...next, removed });
   }
 
   /** Puts a node out, for good: what an operator asks for. Answers what came of it. */
@@ -276,10 +259,9 @@ export class Cluster implements PeerPort {
     }
     const next = { voters: left, learners: learners.filter((learner) => learner !== member) };
     const removed = [...(state.members?.removed ?? []), member].slice(-removedMax);
-    const meta = encodeMembers({ ...next, removed });
     this.#options.log.warn({ nodeId, member }, 'an operator puts a node out of the cluster');
     const outcome = await new Promise<Outcome>((resolve) => {
-      consensus.proposeMembers({ type: EntryType.members, meta }, next, resolve);
+      consensus.proposeMembers({ ...next, removed }, resolve);
     });
     return outcome === 'applied'
       ? { outcome: 'done', reason: '' }

@@ -17,6 +17,10 @@ export function nodeIdOf(member: string): number {
   return Number.parseInt(member, 10);
 }
 
+export function directoryIdOf(member: string): string {
+  return member.slice(member.indexOf(':') + 1);
+}
+
 /**
  * The next step towards a group of all candidates, one at a time: a node comes in as a learner, and
  * becomes a voter when it has the log. Nobody is put out: a node that comes back with a wiped

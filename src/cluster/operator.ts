@@ -1,13 +1,19 @@
 import type { Clock } from '../core/clock.ts';
 import { BrokerError } from '../core/errors.ts';
 import { PeerLink } from '../net/peer-link.ts';
-import type { Removal } from './cluster.ts';
 import type { ClusterNodes } from './cluster-nodes.ts';
 import { encodeHello } from './hello.ts';
 import { Requests } from './requests.ts';
 
 /** The first byte of a request between nodes says what it is. */
 export const RequestKind = { client: 1, remove: 2 } as const;
+
+/** What came of an operator's wish. */
+export interface Removal {
+  readonly outcome: 'done' | 'refused' | 'not-leader';
+  /** Why it was refused. */
+  readonly reason: string;
+}
 
 /** No node has it: whoever speaks for an operator. */
 const operatorId = 2 ** 31 - 1;

@@ -9,7 +9,7 @@ import {
 import type { ConfigurationEntry } from '../raft/membership.ts';
 import type { Append, Message } from '../raft/messages.ts';
 import type { TermRun } from '../raft/term-log.ts';
-import { decodeMembers } from '../state/commands.ts';
+import { decodeConfiguration } from '../state/commands.ts';
 import { EntryType } from '../state/entry-types.ts';
 
 /**
@@ -186,8 +186,7 @@ function readAppend(
     entries.push(entry);
     if (runs.at(-1)?.term !== entry.term) runs.push({ index, term: entry.term });
     if (entry.type === EntryType.members) {
-      const { voters, learners } = decodeMembers(entry.meta);
-      configurations.push({ index, configuration: { voters, learners } });
+      configurations.push({ index, configuration: decodeConfiguration(entry.meta) });
     }
   }
   if (at !== frame.length) throw new RangeError('bytes behind the last entry');

@@ -1,5 +1,7 @@
-import type { RequestHandler } from './cluster.ts';
 import { firstOtherKind } from './peer-codec.ts';
+
+/** Answers a request of another node. */
+export type RequestHandler = (request: Buffer) => Promise<readonly Uint8Array[]>;
 
 /** Requests and answers between nodes: `u8 kind | u32 number | bytes`. */
 const Kind = { request: firstOtherKind, answer: firstOtherKind + 1, failed: firstOtherKind + 2 };

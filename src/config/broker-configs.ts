@@ -109,7 +109,7 @@ export interface BrokerFact {
 export function brokerFacts(settings: Settings): BrokerFact[] {
   return [
     fact('broker.id', 'INT', String(settings['node.id']), 'The same as node.id.'),
-    fact('default.replication.factor', 'INT', '1', 'There is one node.'),
+    fact('default.replication.factor', 'INT', '1', 'All voters have a replica of everything.'),
     fact('delete.topic.enable', 'BOOLEAN', 'true', 'Topics can be deleted.'),
     fact('log.cleanup.policy', 'LIST', 'delete', 'cleanup.policy of topics.'),
     fact('log.dirs', 'STRING', settings.data, 'The folder of the data.'),

@@ -38,7 +38,7 @@ function none(type: KafkaType, value: string, rule: NoneRule, why: string): Topi
 
 const noSegments = 'partitions have no segment files of their own';
 const noCompaction = 'it is about compaction, which is not supported yet';
-const oneCopy = 'nothing is copied between nodes while there is only one';
+const oneCopy = 'what is copied between nodes is not throttled by topic';
 const noTiers = 'tiered storage is not supported';
 const journalSyncs = 'the journal is synced before records are acknowledged (journal.sync)';
 

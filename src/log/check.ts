@@ -4,7 +4,7 @@ import type { FilePort } from './file-port.ts';
 import { fileHeaderBytes, fileName, parseFileName } from './format.ts';
 import { IndexFile } from './index-file.ts';
 import { readFileHeader } from './journal-file.ts';
-import { indexName } from './recovery.ts';
+import { indexName, voidFrom } from './recovery.ts';
 import { readSnapshotFile, type Snapshot, snapshotNames } from './snapshot-file.ts';
 
 export interface CheckOptions {
@@ -55,11 +55,9 @@ class JournalCheck {
       const file = await this.#openFile(paths[i]!);
       if (file !== undefined) checked.push(file);
     }
-    for (let i = checked.length - 1, voidIndex = Number.POSITIVE_INFINITY; i >= 0; i--) {
-      const file = checked[i]!;
-      const isRead = await this.#attempt(() => file.read(voidIndex).then(() => true));
+    for (const [i, file] of [...checked.entries()].reverse()) {
+      const isRead = await this.#attempt(() => file.read(voidFrom(checked, i)).then(() => true));
       if (isRead === undefined) checked.splice(i, 1);
-      voidIndex = Math.min(voidIndex, file.header.firstIndex);
     }
     if (checked.length === 0 && snapshot !== undefined) {
       this.#damage(`${this.#journalFolder}: there is a snapshot, but no journal file`);

@@ -1,4 +1,4 @@
-import type { StoredEntry } from './format.ts';
+import { entryBytes, type StoredEntry } from './format.ts';
 import type { Journal } from './journal.ts';
 import type { LogFile } from './journal-file.ts';
 import { FileScanner } from './scan.ts';
@@ -65,10 +65,6 @@ export class EntryReader {
     this.#next = { index: last.index + 1, logFile, position };
     return found;
   }
-}
-
-function entryBytes({ meta, batches }: StoredEntry): number {
-  return batches.reduce((bytes, batch) => bytes + batch.length, meta.length);
 }
 
 /** With bytes of its own. */

@@ -32,9 +32,13 @@ export interface Recovered {
 /**
  * Gets each entry that the snapshot does not cover, in order; its buffers do not outlive the call.
  * Whether it is committed is not known here: `index` files the extents of one that is, now or
- * later.
+ * later. `position` is where its group begins.
  */
-export type OnRecoveredEntry = (entry: StoredEntry, index: (entry: StoredEntry) => void) => void;
+export type OnRecoveredEntry = (
+  entry: StoredEntry,
+  index: (entry: StoredEntry) => void,
+  position: number,
+) => void;
 
 export interface RecoveryOptions {
   readonly files: FilePort;
@@ -189,7 +193,7 @@ async function scanFile(
         state.lastIndex = entry.index;
         state.lastTerm = entry.term;
       }
-      options.onEntry(entry, index);
+      options.onEntry(entry, index, position);
     }
     position = end;
     logFile.end = end;
@@ -323,7 +327,7 @@ async function openIndex(
 }
 
 /** From this entry on, later files have others in the place of those of this file. */
-function voidFrom(logFiles: readonly LogFile[], number: number): number {
+export function voidFrom(logFiles: readonly Pick<LogFile, 'header'>[], number: number): number {
   const later = logFiles.slice(number + 1).map(({ header }) => header.firstIndex);
   return Math.min(...later, Number.POSITIVE_INFINITY);
 }

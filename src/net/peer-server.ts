@@ -82,6 +82,6 @@ export class PeerServer {
 }
 
 /** What it sent makes no sense: that costs it the connection. */
-export function isMalformed(error: unknown): error is Error {
+function isMalformed(error: unknown): error is Error {
   return error instanceof RangeError || error instanceof BytesError;
 }

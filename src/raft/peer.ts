@@ -9,6 +9,9 @@ export type PeerState = (typeof PeerState)[keyof typeof PeerState];
 /** So many heartbeats are answered while an append is not: then it is taken for lost. */
 const silentRepliesMax = 4;
 
+/** How far another member is, as the leader knows it. */
+export type PeerProgress = Readonly<Pick<Peer, 'matchIndex' | 'answeredSentMs' | 'caughtUpMs'>>;
+
 /** What a leader knows of another member (the paper's nextIndex and matchIndex, figure 2). */
 export class Peer {
   readonly id: string;

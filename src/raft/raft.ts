@@ -4,6 +4,7 @@ import { Leadership } from './leadership.ts';
 import type { ConfigurationEntry } from './membership.ts';
 import { type Configuration, isSingleChange, Memberships, majorityOf } from './membership.ts';
 import type { Append, Heartbeat, Message, PreVote, Vote } from './messages.ts';
+import type { PeerProgress } from './peer.ts';
 import {
   type Accepted,
   type HardState,
@@ -106,26 +107,18 @@ export class Raft {
   get leaderId(): string | undefined {
     return this.#leaderId;
   }
-  /** How far another member's log is known to be this leader's; undefined if this is none. */
-  matchIndex(id: string): number | undefined {
-    return this.#leadership?.peers.get(id)?.matchIndex;
+  /** What this leader knows of another member; undefined if it is no leader. */
+  peer(id: string): PeerProgress | undefined {
+    return this.#leadership?.peers.get(id);
   }
   /** Follows a leader that was heard of within two election timeouts. */
   isLed(nowMs: number): boolean {
     const isFollowing = this.#role === Role.follower && this.#leaderId !== undefined;
     return isFollowing && nowMs - this.#contactMs < 2 * this.#options.electionTimeoutMs;
   }
-  /** When the newest message was sent that another member has answered; as leader only. */
-  answeredMs(id: string): number | undefined {
-    return this.#leadership?.peers.get(id)?.answeredSentMs;
-  }
-  /** When another member was last known to have all that was committed; as leader only. */
-  caughtUpMs(id: string): number | undefined {
-    return this.#leadership?.peers.get(id)?.caughtUpMs;
-  }
   /** Whether the other member answers, and had all that was committed not long ago. */
   isInSync(id: string, nowMs: number): boolean {
-    const peer = this.#leadership?.peers.get(id);
+    const peer = this.peer(id);
     return peer !== undefined && nowMs - peer.caughtUpMs < 2 * this.#options.electionTimeoutMs;
   }
   get configuration(): Configuration {

@@ -2,12 +2,17 @@ import type { Clock } from '../core/clock.ts';
 import type { Random } from '../core/random.ts';
 import type { Entry, StoredEntry } from '../log/format.ts';
 import type { Journal } from '../log/journal.ts';
-import type { Configuration, ConfigurationEntry } from '../raft/membership.ts';
+import type { ConfigurationEntry } from '../raft/membership.ts';
 import type { Message } from '../raft/messages.ts';
 import { Raft, Role } from '../raft/raft.ts';
 import type { HardState, Place } from '../raft/ready.ts';
 import type { TermRun } from '../raft/term-log.ts';
-import { encodeCommitMark, encodeHardState } from '../state/commands.ts';
+import {
+  encodeCommitMark,
+  encodeHardState,
+  encodeMembers,
+  type Members,
+} from '../state/commands.ts';
 import { EntryType, entryVersion } from '../state/entry-types.ts';
 import { AppendSender } from './append-sender.ts';
 import { EntryTail } from './entry-tail.ts';
@@ -21,6 +26,7 @@ import {
   settle,
 } from './group-commit.ts';
 import type { PeerPort } from './peer-port.ts';
+import type { Held } from './recovered-log.ts';
 
 /** What a planner wants in the log. */
 export interface Command {
@@ -47,7 +53,7 @@ export interface LogStart {
   readonly lastIndex: number;
   /** Applied; the entries behind it are `held`. */
   readonly commitIndex: number;
-  readonly held: readonly StoredEntry[];
+  readonly held: readonly Held[];
 }
 
 export interface ConsensusOptions
@@ -124,7 +130,9 @@ export class Consensus {
     this.#options = options;
     this.#durableEnd = journal.end;
     this.#appliedIndex = start.commitIndex;
-    this.#waiting = start.held.map((stored) => ({ stored, pending: undefined, start: 0 }));
+    this.#waiting = start.held.map(({ entry, position }) => ({
+      ...{ stored: entry, pending: undefined, start: position },
+    }));
     this.#raft = new Raft(
       {
         ...start,
@@ -181,8 +189,10 @@ export class Consensus {
   }
 
   /** Changes the members by one voter, or any learners; only while `raft.mayReconfigure`. */
-  proposeMembers(command: Command, configuration: Configuration, done?: Done): void {
-    this.#add(entryOf(command, this.#raft.proposeConfiguration(configuration)), done);
+  proposeMembers(members: Members, done?: Done): void {
+    const { voters, learners } = members;
+    const place = this.#raft.proposeConfiguration({ voters, learners });
+    this.#add(entryOf({ type: EntryType.members, meta: encodeMembers(members) }, place), done);
     this.#sendSoon();
   }
 

@@ -1,4 +1,4 @@
-import type { Entry } from '../log/format.ts';
+import { type Entry, entryBytes } from '../log/format.ts';
 
 const entriesMax = 65_536;
 
@@ -26,9 +26,9 @@ export class EntryTail {
     const last = this.#entries.at(-1);
     if (last !== undefined && last.index + 1 !== entry.index) this.#clear();
     this.#entries.push(entry);
-    this.#bytes += bytesOf(entry);
+    this.#bytes += entryBytes(entry);
     while (this.#bytes > this.#bytesMax || this.#entries.length - this.#head > entriesMax) {
-      this.#bytes -= bytesOf(this.#entries[this.#head++]!);
+      this.#bytes -= entryBytes(this.#entries[this.#head++]!);
     }
     if (this.#head < 1024 || this.#head * 2 < this.#entries.length) return;
     this.#entries = this.#entries.slice(this.#head);
@@ -37,7 +37,7 @@ export class EntryTail {
 
   truncateAfter(index: number): void {
     while (this.#entries.length > this.#head && this.#entries.at(-1)!.index > index) {
-      this.#bytes -= bytesOf(this.#entries.pop()!);
+      this.#bytes -= entryBytes(this.#entries.pop()!);
     }
     if (this.#entries.length === this.#head) this.#clear();
   }
@@ -59,7 +59,7 @@ export class EntryTail {
     for (let index = first; index <= last; index++) {
       const entry = this.#entries[at + index - first];
       if (entry === undefined) return Math.max(index - 1, first);
-      bytes += bytesOf(entry);
+      bytes += entryBytes(entry);
       if (bytes > bytesMax) return Math.max(index - 1, first);
     }
     return last;
@@ -70,11 +70,4 @@ export class EntryTail {
     this.#head = 0;
     this.#bytes = 0;
   }
-}
-
-/** About what it takes in a message. */
-function bytesOf({ meta, batches }: Entry): number {
-  let bytes = 64 + meta.length;
-  for (const batch of batches) bytes += batch.length;
-  return bytes;
 }

@@ -83,7 +83,6 @@ export class ProducePlanner {
     this.#producers = new ProducerOverlay(replica.state);
     replica.listen({
       onApplied: (entry) => this.#onApplied(entry),
-      onGroupApplied: () => undefined,
       onPlansDropped: () => {
         this.#ends.fill(Number.NaN);
         this.#producers.drop();

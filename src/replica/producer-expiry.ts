@@ -45,11 +45,9 @@ export class ProducerExpiry {
     this.#options = options;
     this.#setTimer();
     options.replica.listen({
-      onApplied: () => undefined,
       onGroupApplied: () => {
         if (this.#isFull && this.#running === undefined) this.#run(() => this.#makeRoom());
       },
-      onPlansDropped: () => undefined,
     });
   }
 

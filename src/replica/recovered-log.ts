@@ -1,16 +1,19 @@
 import { assert } from '../core/assert.ts';
 import { copyEntry } from '../log/entry-reader.ts';
 import type { StoredEntry } from '../log/format.ts';
-import type { OnRecoveredEntry, RecoveryStart } from '../log/recovery.ts';
+import type { OnRecoveredEntry } from '../log/recovery.ts';
 import type { Configuration, ConfigurationEntry } from '../raft/membership.ts';
 import type { HardState } from '../raft/ready.ts';
 import type { TermRun } from '../raft/term-log.ts';
-import { decodeCommitMark, decodeHardState, decodeMembers } from '../state/commands.ts';
+import { decodeCommitMark, decodeConfiguration, decodeHardState } from '../state/commands.ts';
 import { EntryType } from '../state/entry-types.ts';
 import type { StateMachine } from '../state/state-machine.ts';
 
-interface Held {
+/** Not known to be committed. */
+export interface Held {
   readonly entry: StoredEntry;
+  /** Journal position of its group. */
+  readonly position: number;
   readonly index: (entry: StoredEntry) => void;
 }
 
@@ -24,32 +27,23 @@ export class RecoveredLog {
   readonly configurations: ConfigurationEntry[] = [];
   hardState: HardState;
   readonly #state: StateMachine;
-  readonly #start: RecoveryStart;
   readonly #self: string;
   readonly #base: Configuration;
   #committed = 0;
   #held: Held[] = [];
 
-  constructor(
-    state: StateMachine,
-    start: RecoveryStart,
-    self: string,
-    base: Configuration,
-    hardState: HardState,
-  ) {
+  constructor(state: StateMachine, self: string, base: Configuration, hardState: HardState) {
     this.#state = state;
-    this.#start = start;
     this.#self = self;
     this.#base = base;
     this.hardState = { term: hardState.term, votedFor: hardState.votedFor };
   }
 
-  /** Not known to be committed. */
-  get held(): readonly StoredEntry[] {
-    return this.#held.map(({ entry }) => entry);
+  get held(): readonly Held[] {
+    return this.#held;
   }
 
-  readonly onEntry: OnRecoveredEntry = (entry, index) => {
+  readonly onEntry: OnRecoveredEntry = (entry, index, position) => {
     if (entry.type === EntryType.hardState) {
       this.hardState = decodeHardState(entry.meta);
       return;
@@ -61,13 +55,13 @@ export class RecoveredLog {
     const { term } = entry;
     if (this.runs.at(-1)?.term !== term) this.runs.push({ index: entry.index, term });
     if (entry.type === EntryType.members) {
-      const { voters, learners } = decodeMembers(entry.meta);
-      this.configurations.push({ index: entry.index, configuration: { voters, learners } });
+      const configuration = decodeConfiguration(entry.meta);
+      this.configurations.push({ index: entry.index, configuration });
     }
     if (this.#isAlone) {
       this.#commitTo(entry.index - 1);
       this.#apply(entry, index);
-    } else this.#held.push({ entry: copyEntry(entry), index });
+    } else this.#held.push({ entry: copyEntry(entry), position, index });
   };
 
   readonly onRewound = (index: number): void => {
@@ -92,7 +86,6 @@ export class RecoveredLog {
   }
 
   #apply(entry: StoredEntry, index: (entry: StoredEntry) => void): void {
-    if (entry.index <= this.#start.index) return;
     this.#state.apply(entry);
     index(entry);
   }

@@ -55,10 +55,10 @@ export interface ReplicaOptions {
 
 /** Follows the state as it is applied; the calls for one group of entries come in one turn. */
 export interface ReplicaListener {
-  onApplied(entry: StoredEntry): void;
-  onGroupApplied(): void;
+  onApplied?(entry: StoredEntry): void;
+  onGroupApplied?(): void;
   /** Pending plans were dropped: overlays are void, planning starts from the applied state. */
-  onPlansDropped(): void;
+  onPlansDropped?(): void;
   /** This member leads from now on, and may plan on what is applied. */
   onLeading?(): void;
   onFollowing?(): void;
@@ -132,11 +132,11 @@ export class Replica {
         onWritten: (bytes) => this.disk.wrote(bytes),
         apply: (entry) => this.#apply(entry),
         onGroupApplied: () => {
-          for (const listener of this.#listeners) listener.onGroupApplied();
+          for (const listener of this.#listeners) listener.onGroupApplied?.();
           this.#considerHousekeeping();
         },
         onPlansDropped: () => {
-          for (const listener of this.#listeners) listener.onPlansDropped();
+          for (const listener of this.#listeners) listener.onPlansDropped?.();
         },
         onLeading: () => {
           for (const listener of this.#listeners) listener.onLeading?.();
@@ -161,7 +161,7 @@ export class Replica {
     const start = snapshot ?? { position: 0, index: 0, term: 0 };
     const founders = options.isFounder === false ? [] : [voter];
     const configuration = state.members ?? { index: 0, voters: founders, learners: [] };
-    const recovered = new RecoveredLog(state, start, voter, configuration, facts);
+    const recovered = new RecoveredLog(state, voter, configuration, facts);
     const disk = new DiskGuard(files, folder, options.clock, options.disk);
     const { journal, cutBytes } = await Journal.open({
       ...options.journal,
@@ -268,7 +268,7 @@ export class Replica {
     this.state.apply(entry);
     this.journal.apply(entry);
     if (mayFreeFiles(entry.type)) this.#removeSoon();
-    for (const listener of this.#listeners) listener.onApplied(entry);
+    for (const listener of this.#listeners) listener.onApplied?.(entry);
   }
 
   #onIdle(): void {

@@ -37,8 +37,6 @@ export class TopicPlanner {
     this.#replica = replica;
     this.#random = random;
     replica.listen({
-      onApplied: () => undefined,
-      onGroupApplied: () => undefined,
       onPlansDropped: () => {
         this.#nextPartition = 0;
       },

@@ -130,6 +130,12 @@ export function decodeMembers(meta: Buffer): Members {
   return { voters: list(), learners: list(), removed: list() };
 }
 
+/** Those of them that count for Raft. */
+export function decodeConfiguration(meta: Buffer): Pick<Members, 'voters' | 'learners'> {
+  const { voters, learners } = decodeMembers(meta);
+  return { voters, learners };
+}
+
 export function encodeCommitMark(index: number): Buffer {
   return new ByteWriter(16).uvarint(index).finish();
 }

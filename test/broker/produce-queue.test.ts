@@ -4,7 +4,7 @@ import { ProduceQueues, type ProduceTurn } from '../../src/broker/produce-queue.
 import { type Clock, systemClock } from '../../src/core/clock.ts';
 import type { LargePart } from '../../src/replica/produce-planner.ts';
 import { hollowBatch, toOpen } from '../replica/large-batches.ts';
-import { topicSettings } from '../replica/support.ts';
+import { topicSettings } from '../replica/topic-settings.ts';
 import { CommandOpener } from './command-opener.ts';
 
 const largePart: LargePart = { ...toOpen(hollowBatch(70_000)), settings: topicSettings };

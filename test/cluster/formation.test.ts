@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { parseClusterNodes } from '../../src/cluster/cluster-nodes.ts';
 import { memberId, nextConfiguration, nodeIdOf } from '../../src/cluster/formation.ts';
+import { BrokerError } from '../../src/core/errors.ts';
 
 function candidate(nodeId: number, isCaughtUp: boolean, directoryId = `d${nodeId}`) {
   const address = { host: 'h', port: 1, peerHost: 'h', peerPort: 2 };
@@ -49,6 +50,9 @@ describe('cluster.nodes', () => {
       ],
     );
     assert.equal(parseClusterNodes('').size, 0);
-    assert.throws(() => parseClusterNodes('1@a:1,1@b:2'), /has 1 twice/);
+    assert.throws(() => parseClusterNodes('1@a:1,1@b:2'), /1 is there twice/);
+    for (const text of ['a:1', '1@', '1@a', 'x@a:1', '1@a:99999']) {
+      assert.throws(() => parseClusterNodes(text), BrokerError, text);
+    }
   });
 });

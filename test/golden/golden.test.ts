@@ -12,6 +12,7 @@ import { buildBatch } from '../../src/protocol/records/build.ts';
 import { EntryType } from '../../src/state/entry-types.ts';
 import { describe } from './describe.ts';
 import { openGolden } from './open.ts';
+import { topicSettings } from '../replica/topic-settings.ts';
 
 /** The highest entry type that there was when the folder of a version was made. */
 const newestTypes: Readonly<Record<string, number>> = { v1: 15, v2: 15, v3: 16 };
@@ -67,16 +68,7 @@ for (const version of versions) {
     const part = {
       partition: 0,
       topicPartition: 'orders-0',
-      settings: {
-        messageBytesMax: 1000,
-        timestampType: 'CreateTime',
-        timestampBeforeMaxMs: Number.MAX_SAFE_INTEGER,
-        timestampAfterMaxMs: Number.MAX_SAFE_INTEGER,
-        compressionType: 'producer',
-        minInsyncReplicas: 1,
-        retentionMs: -1,
-        retentionBytes: -1,
-      } as const,
+      settings: { ...topicSettings, messageBytesMax: 1000 },
       records: buildBatch({ records }, codecs),
     };
     const offset = await new Promise((resolve) => {

@@ -14,6 +14,7 @@ import { EntryType } from '../../src/state/entry-types.ts';
 import { encodeKeyedChange, type KeyedEffect } from '../../src/state/keyed/effects.ts';
 import { describe } from './describe.ts';
 import { openGolden } from './open.ts';
+import { topicSettings } from '../replica/topic-settings.ts';
 
 const version = process.argv[2] ?? '';
 assert.match(version, /^v\d+$/, 'say which version to make, such as v1');
@@ -55,16 +56,8 @@ function produce(partition: number, input: Omit<BatchInput, 'records'> & { label
     timestamp: time.nowMs,
     headers: [],
   });
-  const settings = {
-    messageBytesMax: 1_000_000,
-    timestampType: partition === 3 ? 'LogAppendTime' : 'CreateTime',
-    timestampBeforeMaxMs: Number.MAX_SAFE_INTEGER,
-    timestampAfterMaxMs: Number.MAX_SAFE_INTEGER,
-    compressionType: 'producer',
-    minInsyncReplicas: 1,
-    retentionMs: -1,
-    retentionBytes: -1,
-  } as const;
+  const timestampType = partition === 3 ? 'LogAppendTime' : 'CreateTime';
+  const settings = { ...topicSettings, timestampType } as const;
   const batch = buildBatch({ records, ...more }, codecs);
   const part = { partition, topicPartition: `p-${partition}`, settings, records: batch };
   return new Promise<void>((resolve) => {

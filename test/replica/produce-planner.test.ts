@@ -13,7 +13,8 @@ import { type BatchInput, buildBatch } from '../../src/protocol/records/build.ts
 import { decodeBatches } from '../../src/protocol/records/decode.ts';
 import type { ProducePart } from '../../src/replica/produce-planner.ts';
 import { readBytes } from '../log/support.ts';
-import { batchOf, TestMachine, type TestReplica, topicSettings } from './support.ts';
+import { batchOf, TestMachine, type TestReplica } from './support.ts';
+import { topicSettings } from './topic-settings.ts';
 
 async function started(): Promise<{ machine: TestMachine; node: TestReplica }> {
   const machine = new TestMachine();

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { withSlowSyncs } from '../../src/log/slow-files.ts';
 import { ErrorCode } from '../../src/protocol/error-codes.ts';
+import type { PeerPort } from '../../src/replica/peer-port.ts';
 import { batchOf, folder, TestMachine } from './support.ts';
 
 test('an answer comes only after the sync', async () => {
@@ -221,4 +222,22 @@ test('damage in the newest snapshot: the one before it and the journal give the 
   assert.equal(again.end(), 60);
   assert.equal(again.replica.state.appliedIndex, node.replica.state.appliedIndex + 1);
   assert.ok(image.length > 0);
+});
+
+test('a start that holds back what is not committed knows where in the journal it begins', async () => {
+  const machine = new TestMachine();
+  const unreachable: PeerPort = { send: () => undefined };
+  const node = await machine.start({ peers: unreachable });
+  await node.createTopic();
+  const { consensus } = node.replica;
+  consensus.proposeMembers({ voters: ['v1'], learners: ['v2'], removed: [] });
+  assert.equal(await node.commit(1), 'applied');
+  consensus.proposeMembers({ voters: ['v1', 'v2'], learners: [], removed: [] });
+  await node.clock.settle();
+  const position = consensus.appliedPosition;
+  assert.ok(position > 0);
+  machine.kill();
+
+  const again = await machine.start({ peers: unreachable });
+  assert.equal(again.replica.consensus.appliedPosition, position);
 });

@@ -4,6 +4,7 @@ import { seededRandom } from '../../src/core/random.ts';
 import type { FilePort } from '../../src/log/file-port.ts';
 import { buildBatch } from '../../src/protocol/records/build.ts';
 import type { Outcome } from '../../src/replica/group-commit.ts';
+import type { PeerPort } from '../../src/replica/peer-port.ts';
 import {
   type ProduceOutcome,
   type ProducePart,
@@ -14,24 +15,15 @@ import { encodeOffsetsCommitted, encodeTopicCreated } from '../../src/state/comm
 import { EntryType } from '../../src/state/entry-types.ts';
 import { SimClock } from '../sim/sim-clock.ts';
 import { SimDisk } from '../sim/sim-files.ts';
+import { topicSettings } from './topic-settings.ts';
 
 export const folder = 'data/default';
-
-export const topicSettings = {
-  messageBytesMax: 1_000_000,
-  timestampType: 'CreateTime',
-  timestampBeforeMaxMs: Number.MAX_SAFE_INTEGER,
-  timestampAfterMaxMs: Number.MAX_SAFE_INTEGER,
-  compressionType: 'producer',
-  minInsyncReplicas: 1,
-  retentionMs: -1,
-  retentionBytes: -1,
-} as const;
 
 export interface TestReplicaOptions {
   readonly journal?: Partial<JournalSettings>;
   readonly disk?: { readonly lowWaterBytes: number; readonly reserveBytes: number };
   readonly wrapFiles?: (files: FilePort) => FilePort;
+  readonly peers?: PeerPort;
 }
 
 /** A machine with a simulated clock and disk on which replicas start and stop. */
@@ -62,6 +54,7 @@ export class TestMachine {
         ...options.journal,
       },
       disk: options.disk ?? { lowWaterBytes: 0, reserveBytes: 0 },
+      ...(options.peers === undefined ? {} : { peers: options.peers }),
       onFatal: (error) => this.fatal.push(error),
     });
     const { replica } = await this.clock.run(opening);

@@ -4,12 +4,10 @@
  * is checked that no promise of a replicated log is broken.
  */
 import assert from 'node:assert/strict';
-import { memberId, nextConfiguration, nodeIdOf } from '../../src/cluster/formation.ts';
-import { decodeMessage, encodeMessage } from '../../src/cluster/peer-codec.ts';
-import type { Clock } from '../../src/core/clock.ts';
+import { nextConfiguration } from '../../src/cluster/formation.ts';
+import { encodeMessage } from '../../src/cluster/peer-codec.ts';
 import { codecs } from '../../src/core/codecs.ts';
 import { crc32c } from '../../src/core/crc32c.ts';
-import { BrokerError } from '../../src/core/errors.ts';
 import type { Random } from '../../src/core/random.ts';
 import { EntryReader } from '../../src/log/entry-reader.ts';
 import type { Entry, StoredEntry } from '../../src/log/format.ts';
@@ -17,17 +15,14 @@ import { ErrorCode } from '../../src/protocol/error-codes.ts';
 import { buildBatch } from '../../src/protocol/records/build.ts';
 import type { Message } from '../../src/raft/messages.ts';
 import { Role } from '../../src/raft/raft.ts';
-import { ProducePlanner } from '../../src/replica/produce-planner.ts';
-import { Replica } from '../../src/replica/replica.ts';
-import {
-  encodeMembers,
-  encodeOffsetsCommitted,
-  encodeTopicCreated,
-} from '../../src/state/commands.ts';
+import type { Replica } from '../../src/replica/replica.ts';
+import { encodeOffsetsCommitted, encodeTopicCreated } from '../../src/state/commands.ts';
 import { EntryType } from '../../src/state/entry-types.ts';
 import { readStoredBatch } from '../../src/state/stored-batch.ts';
-import { reactions, SimClock } from './sim-clock.ts';
-import { SimDisk } from './sim-files.ts';
+import { topicSettings } from '../replica/topic-settings.ts';
+import { SimClock } from './sim-clock.ts';
+import type { SimDisk } from './sim-files.ts';
+import { SimNode } from './sim-node.ts';
 
 export interface ClusterCounts {
   elections: number;
@@ -47,30 +42,14 @@ export interface ClusterCounts {
   handOvers: number;
 }
 
-/** Sabotage, to show that the simulation notices. */
-export interface Sabotage {
-  /** Asked for each message: false drops what the production code would have held back. */
-  readonly disk?: SimDisk['lies'];
-}
-
 export interface ClusterWorldOptions {
   readonly nodes: number;
-  readonly sabotage?: Sabotage;
+  /** Sabotage, to show that the simulation notices. */
+  readonly lies?: SimDisk['lies'];
 }
 
 const partitionCount = 2;
 const producerCount = 8;
-const topicSettings = {
-  messageBytesMax: 1_000_000,
-  timestampType: 'CreateTime',
-  timestampBeforeMaxMs: Number.MAX_SAFE_INTEGER,
-  timestampAfterMaxMs: Number.MAX_SAFE_INTEGER,
-  compressionType: 'producer',
-  minInsyncReplicas: 1,
-  retentionMs: -1,
-  retentionBytes: -1,
-} as const;
-
 /** An idempotent producer as a client runs it: one batch at a time, until it is acknowledged. */
 interface Producer {
   readonly id: number;
@@ -88,7 +67,7 @@ export class ClusterWorld {
   readonly clock: SimClock;
   readonly random: Random;
   readonly nodes: SimNode[];
-  readonly sabotage: Sabotage;
+  readonly lies: SimDisk['lies'];
   /** What is committed, by index: of each entry its term and a checksum of its content. */
   readonly #log = new Map<number, string>();
   /** Values by partition and offset. */
@@ -111,7 +90,7 @@ export class ClusterWorld {
   constructor(random: Random, options: ClusterWorldOptions) {
     this.random = random;
     this.clock = new SimClock(random);
-    this.sabotage = options.sabotage ?? {};
+    this.lies = options.lies ?? 'none';
     this.#harmRate = this.pick([0.02, 0.04, 0.08, 0.15]);
     this.nodes = Array.from({ length: options.nodes }, (_, i) => new SimNode(this, i + 1));
   }
@@ -158,7 +137,7 @@ export class ClusterWorld {
     this.#form(replica);
     const dice = this.random.next();
     if (!this.#isFounded) this.#createTopic(replica);
-    else if (dice < 0.75) this.#produce(node);
+    else if (dice < 0.75) this.#produce(node, this.#anyProducer());
     else this.#commitOffset(replica);
   }
 
@@ -188,13 +167,16 @@ export class ClusterWorld {
     });
   }
 
-  #produce(node: SimNode): void {
+  #anyProducer(): Producer {
     if (this.#producers.length < producerCount) {
       const partition = this.below(partitionCount);
       const id = this.#producers.length;
       this.#producers.push({ id, partition, nextSequence: 0, inFlight: undefined });
     }
-    const producer = this.pick(this.#producers);
+    return this.pick(this.#producers);
+  }
+
+  #produce(node: SimNode, producer: Producer): void {
     if (producer.inFlight?.isAsked === true) {
       // The client has lost its patience: it asks again, wherever the leader is now.
       if (this.random.next() < 0.8) return;
@@ -253,7 +235,7 @@ export class ClusterWorld {
       : nextConfiguration(
           configuration,
           present.map(({ node, id }) => {
-            const isCaughtUp = raft.lastIndex - (raft.matchIndex(id) ?? 0) < 20;
+            const isCaughtUp = raft.lastIndex - (raft.peer(id)?.matchIndex ?? 0) < 20;
             return { node, isCaughtUp };
           }),
         );
@@ -263,10 +245,7 @@ export class ClusterWorld {
       next.learners.length === configuration.learners.length;
     if (isSame) return;
     this.counts.memberChanges++;
-    consensus.proposeMembers(
-      { type: EntryType.members, meta: encodeMembers({ ...next, removed: [] }) },
-      next,
-    );
+    consensus.proposeMembers({ ...next, removed: [] });
   }
 
   // What goes wrong.
@@ -332,15 +311,8 @@ export class ClusterWorld {
     for (const producer of this.#producers) {
       if (producer.inFlight === undefined) continue;
       producer.inFlight.isAsked = false;
-      this.#produceAgain(node, producer);
+      this.#produce(node, producer);
     }
-  }
-
-  #produceAgain(node: SimNode, producer: Producer): void {
-    const others = this.#producers.splice(0, this.#producers.length, producer);
-    while (this.#producers.length < producerCount) this.#producers.push(producer);
-    this.#produce(node);
-    this.#producers.splice(0, this.#producers.length, ...others);
   }
 
   #describe(): string {
@@ -430,227 +402,6 @@ export class ClusterWorld {
     for (let i = 0; i < copies; i++) {
       const delayMs = this.random.next() < 0.95 ? this.below(4) : this.below(300);
       this.clock.after(delayMs, () => to.receive(Buffer.from(bytes)));
-    }
-  }
-}
-
-/** One machine: its clock and disk, and the process on it. */
-export class SimNode {
-  readonly id: string;
-  readonly node: Parameters<typeof memberId>[0] & {
-    readonly host: string;
-    readonly port: number;
-    readonly peerHost: string;
-    readonly peerPort: number;
-  };
-  readonly clock: NodeClock;
-  readonly disk: SimDisk;
-  replica: Replica | undefined;
-  planner: ProducePlanner | undefined;
-  isUp = false;
-  /** Calls of the disk take up to so long. */
-  slowMs = 0;
-  readonly #world: ClusterWorld;
-
-  constructor(world: ClusterWorld, nodeId: number) {
-    this.#world = world;
-    const address = { host: 'h', port: 1, peerHost: 'h', peerPort: 2 };
-    this.node = { nodeId, directoryId: `d${nodeId}`, ...address };
-    this.id = memberId(this.node);
-    this.clock = new NodeClock(world.clock);
-    this.disk = new SimDisk({
-      random: world.random,
-      defer: (complete) => {
-        const guarded = this.clock.guard(complete);
-        if (this.slowMs === 0) world.clock.defer(guarded);
-        else world.clock.after(world.below(this.slowMs), guarded);
-      },
-    });
-    this.disk.lies = world.sabotage.disk ?? 'none';
-  }
-
-  get isPaused(): boolean {
-    return this.clock.isPaused;
-  }
-
-  async start(): Promise<void> {
-    this.isUp = true;
-    const generation = this.clock.begin();
-    const opening = Replica.open({
-      files: this.disk.files(),
-      folder: 'data/default',
-      clock: this.clock,
-      random: this.#world.random,
-      voter: this.id,
-      isFounder: nodeIdOf(this.id) === 1,
-      peers: { send: (message, entries) => this.#world.send(this, message, entries) },
-      times: { electionTimeoutMs: 100, heartbeatMs: 15 },
-      journal: {
-        ...{ sync: 'always', syncIntervalMs: 50, fileBytesMax: 8192, fileExtentsMax: 50 },
-        ...{ recentBytesMax: 16_384, indexCacheBytesMax: 8192, snapshotBytes: 6000 },
-        ...{ aheadBytesMin: 200, besideSyncMsMin: 1 },
-      },
-      disk: { lowWaterBytes: 0, reserveBytes: 0 },
-      onFatal: (error) => {
-        if (this.clock.generation === generation) throw error;
-      },
-    });
-    let opened: Replica | undefined;
-    try {
-      opened = (await this.run(opening))?.replica;
-    } catch (error) {
-      const isFull = error instanceof BrokerError && error.code === 'DISK_FULL';
-      if (!isFull) throw error;
-    }
-    if (opened === undefined) {
-      this.stop(false);
-      return;
-    }
-    this.replica = opened;
-    this.planner = new ProducePlanner(opened, this.clock, codecs, 1_000_000);
-    opened.listen({
-      onApplied: (entry) => this.#world.onApplied(this, entry),
-      onGroupApplied: () => {
-        if (this.#world.random.next() < 0.1) this.#world.noteState(this, opened);
-      },
-      onPlansDropped: () => undefined,
-    });
-    // What was applied while it was opened: by the only voter, or by marks in its journal.
-    await this.#world.onStarted(this, opened);
-  }
-
-  /** The rest of the world goes on meanwhile. */
-  async run<T>(opening: Promise<T>): Promise<T | undefined> {
-    let result: T | undefined;
-    let failure: unknown;
-    opening.then(
-      (opened) => {
-        result = opened;
-      },
-      (error: unknown) => {
-        failure = error;
-      },
-    );
-    await reactions();
-    for (let i = 0; i < 5000 && result === undefined && failure === undefined; i++) {
-      if (!(await this.#world.clock.step())) await this.#world.clock.advance(1);
-    }
-    if (failure !== undefined) throw failure;
-    return result;
-  }
-
-  /** The process ends; with the machine, if `isCrash`. */
-  stop(isCrash: boolean): void {
-    this.resume();
-    const isSnapshot = (path: string) => path.endsWith('.snapshot');
-    this.#world.counts.snapshots += this.disk.paths().filter(isSnapshot).length;
-    this.isUp = false;
-    this.replica = undefined;
-    this.planner = undefined;
-    this.clock.end();
-    if (isCrash) {
-      this.#world.counts.crashes++;
-      this.disk.crash({ keep: this.#world.random.next(), tear: this.#world.random.next() });
-    } else {
-      this.#world.counts.kills++;
-      this.disk.kill();
-    }
-  }
-
-  receive(frame: Buffer): void {
-    const run = this.clock.guard(() => {
-      const { message, entries } = decodeMessage(frame);
-      const { raft, consensus } = this.replica ?? {};
-      if (raft === undefined || consensus === undefined) return;
-      const { lastIndex, lastTerm } = raft;
-      consensus.receive(message, entries);
-      if (raft.termAt(lastIndex) !== lastTerm) this.#world.counts.conflicts++;
-    });
-    if (this.isUp) run();
-  }
-
-  togglePause(): void {
-    if (!this.isUp) return;
-    if (this.isPaused) {
-      // Requests that came while it was stopped are read first.
-      if (this.replica !== undefined) this.#world.read(this.replica);
-      this.resume();
-    } else {
-      this.#world.counts.pauses++;
-      this.clock.isPaused = true;
-    }
-  }
-
-  resume(): void {
-    this.clock.resume();
-  }
-
-  changeQuota(): void {
-    if (this.disk.quotaBytes === Number.POSITIVE_INFINITY) {
-      this.#world.counts.fullDisks++;
-      this.disk.quotaBytes = this.disk.usedBytes + this.#world.below(4000);
-    } else this.disk.quotaBytes = Number.POSITIVE_INFINITY;
-  }
-}
-
-/** The clock of one machine. While its process is stopped (SIGSTOP) what is due waits. */
-export class NodeClock implements Clock {
-  readonly #clock: SimClock;
-  generation = 0;
-  isPaused = false;
-  #waiting: (() => void)[] = [];
-  #wallAddedMs = 0;
-
-  constructor(clock: SimClock) {
-    this.#clock = clock;
-  }
-
-  monotonicMs(): number {
-    return this.#clock.monotonicMs();
-  }
-
-  wallMs(): number {
-    return this.#clock.wallMs() + this.#wallAddedMs;
-  }
-
-  after(delayMs: number, callback: () => void): () => void {
-    return this.#clock.after(delayMs, this.guard(callback));
-  }
-
-  soon(callback: () => void): void {
-    this.#clock.soon(this.guard(callback));
-  }
-
-  jumpWall(ms: number): void {
-    this.#wallAddedMs += ms;
-  }
-
-  /** A process begins. */
-  begin(): number {
-    return ++this.generation;
-  }
-
-  end(): void {
-    this.generation++;
-    this.#waiting = [];
-  }
-
-  /** Runs while the process lives, and only then. */
-  guard(callback: () => void): () => void {
-    const { generation } = this;
-    return () => {
-      if (generation !== this.generation) return;
-      if (this.isPaused) this.#waiting.push(callback);
-      else callback();
-    };
-  }
-
-  resume(): void {
-    if (!this.isPaused) return;
-    this.isPaused = false;
-    const { generation } = this;
-    for (const callback of this.#waiting.splice(0)) {
-      if (generation === this.generation) callback();
     }
   }
 }

@@ -39,3 +39,12 @@ test('the same seed is the same run', async () => {
   }
   assert.deepEqual(runs[0], runs[1]);
 });
+
+test('a disk that loses what it said was synced is noticed by what must hold', async () => {
+  const errors: unknown[] = [];
+  for (let seed = 1; seed <= 20; seed++) {
+    const world = new ClusterWorld(seededRandom(seed), { nodes: 3, lies: 'sync-does-nothing' });
+    await world.run(steps).catch((error) => errors.push(error));
+  }
+  assert.ok(errors.some((error) => error instanceof assert.AssertionError));
+});

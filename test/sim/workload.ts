@@ -20,20 +20,10 @@ import {
 } from '../../src/state/commands.ts';
 import { EntryType } from '../../src/state/entry-types.ts';
 import { encodeKeyedChange } from '../../src/state/keyed/effects.ts';
+import { topicSettings } from '../replica/topic-settings.ts';
 import { RandomEffects } from '../state/keyed/random-effects.ts';
 import type { Model } from './model.ts';
 import type { SimClock } from './sim-clock.ts';
-
-const topicSettings = {
-  messageBytesMax: 1_000_000,
-  timestampType: 'CreateTime',
-  timestampBeforeMaxMs: Number.MAX_SAFE_INTEGER,
-  timestampAfterMaxMs: Number.MAX_SAFE_INTEGER,
-  compressionType: 'producer',
-  minInsyncReplicas: 1,
-  retentionMs: -1,
-  retentionBytes: -1,
-} as const;
 
 /** An idempotent producer as a client runs it: it goes on where its last acknowledged batch was. */
 interface Producer {
@@ -123,8 +113,6 @@ export class Workload {
       });
     };
     replica.listen({
-      onApplied: () => undefined,
-      onGroupApplied: () => undefined,
       onPlansDropped: () => this.#model.dropPlans(),
     });
     return new ProducePlanner(replica, this.#clock, codecs, 1_000_000);

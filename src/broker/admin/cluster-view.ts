@@ -1,4 +1,4 @@
-import { memberId, nodeIdOf } from '../../cluster/formation.ts';
+import { directoryIdOf, memberId, nodeIdOf } from '../../cluster/formation.ts';
 import type { Broker } from '../broker.ts';
 
 /** One member of the group. */
@@ -41,11 +41,15 @@ export function clusterView(broker: Broker): ClusterView {
     const leads = replica.mayAnswer;
     return {
       nodeId: id,
-      directoryId: member.slice(member.indexOf(':') + 1),
+      directoryId: directoryIdOf(member),
       role: id === leaderId ? 'leader' : isVoter ? 'voter' : 'learner',
       address: isKnown ? `${node.host}:${node.port}` : null,
       peerAddress: isKnown ? `${node.peerHost}:${node.peerPort}` : null,
-      matchIndex: isSelf ? raft.persistedIndex : leads ? (raft.matchIndex(member) ?? null) : null,
+      matchIndex: isSelf
+        ? raft.persistedIndex
+        : leads
+          ? (raft.peer(member)?.matchIndex ?? null)
+          : null,
       inSync: isSelf ? leads || raft.isLed(nowMs) : leads ? raft.isInSync(member, nowMs) : null,
     };
   };

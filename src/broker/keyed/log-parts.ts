@@ -1,5 +1,5 @@
-import { ErrorCode } from '../../protocol/error-codes.ts';
 import type { FetchResponseInput } from '../../protocol/schema/01-fetch.ts';
+import { tellsLeader } from '../fetch-answer.ts';
 import { FetchLook } from '../fetch-look.ts';
 import { type FetchPartitions, noRow } from '../fetch-partitions.ts';
 import { type FetchOptions, topicIdsFrom } from '../fetch-request.ts';
@@ -123,7 +123,7 @@ export class LogParts {
           logStartOffset: found.logStart(at),
           abortedTransactions: this.#options.isolationLevel === 0 ? null : [],
           records: found.of(at, read.pieces) ?? [],
-          ...(errorCode === ErrorCode.FENCED_LEADER_EPOCH && this.#leader()),
+          ...(tellsLeader(errorCode) && this.#leader()),
         });
       }
       return { responses, release: read.release };

@@ -7,29 +7,13 @@ import type { Granted } from '../../../src/groups/keyed/grant.ts';
 import type { Waiter } from '../../../src/groups/keyed/waiters.ts';
 import { Ledger } from '../../../src/state/keyed/ledger.ts';
 import { promptTraits } from './clients.ts';
-
-const settings = {
-  finishesProven: false,
-  window: 100,
-  unfinishedMax: 1000,
-  neverRejects: false,
-  attemptsMax: 5,
-  retryBackoffMs: 0,
-  retryBackoffMsMax: 0,
-  halts: false,
-};
+import { at, keyedSettings, newDispatcher } from './support.ts';
 
 const recordBytes = 10;
 
-function at(ms: number) {
-  return { monotonicMs: ms, wallMs: ms };
-}
-
 /** Two members with a lane each, and records of ten bytes; an answer has room for two. */
 function group(keys: readonly string[]) {
-  const effect = { kind: 'opened' as const, slot: 1, laneBase: 1, starts: [] };
-  const ledger = Ledger.open('g', '00'.repeat(16), effect);
-  const dispatcher = new Dispatcher(ledger, settings, new DeliveryCounters());
+  const dispatcher = newDispatcher(keyedSettings);
   for (const [lane, id] of ['m', 'other'].entries()) {
     dispatcher.addMember({ id, traits: promptTraits, leaseMs: 5000, sessionMs: 5000 });
     dispatcher.openRange(lane, id);
@@ -180,7 +164,7 @@ describe('records that are granted ahead of a fetch', () => {
     const writer = new ByteWriter();
     before.ledger.write(writer);
     const ledger = Ledger.read(new ByteReader(writer.finish()));
-    const dispatcher = new Dispatcher(ledger, settings, new DeliveryCounters());
+    const dispatcher = new Dispatcher(ledger, keyedSettings, new DeliveryCounters());
     dispatcher.addMember({ id: 'm', traits: promptTraits, leaseMs: 5000, sessionMs: 5000 });
     dispatcher.restore(at(10));
     file(dispatcher, keys);

@@ -1,30 +1,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { DeliveryCounters } from '../../../src/groups/keyed/counters.ts';
-import { Dispatcher } from '../../../src/groups/keyed/dispatcher.ts';
-import { Ledger } from '../../../src/state/keyed/ledger.ts';
 import { earlyTraits } from './clients.ts';
+import { at, keyedSettings, newDispatcher } from './support.ts';
 
-const settings = {
-  finishesProven: false,
-  window: 100,
-  unfinishedMax: 1000,
-  neverRejects: false,
-  attemptsMax: 5,
-  retryBackoffMs: 1000,
-  retryBackoffMsMax: 60_000,
-  halts: false,
-};
-
-function at(ms: number) {
-  return { monotonicMs: ms, wallMs: ms };
-}
+const settings = { ...keyedSettings, retryBackoffMs: 1000, retryBackoffMsMax: 60_000 };
 
 /** One consumer that rejoined in the background, with records of its former range in hand. */
 function rejoined(keys: readonly string[]) {
-  const effect = { kind: 'opened' as const, slot: 1, laneBase: 1, starts: [] };
-  const ledger = Ledger.open('g', '00'.repeat(16), effect);
-  const dispatcher = new Dispatcher(ledger, settings, new DeliveryCounters());
+  const dispatcher = newDispatcher(settings);
   dispatcher.addMember({ id: 'm', traits: earlyTraits, leaseMs: 300_000, sessionMs: 45_000 });
   dispatcher.openRange(0, 'm');
   dispatcher.filing.file(
