@@ -40,6 +40,8 @@ export interface NodeOptions {
   readonly onDecided?: (isFounder: boolean) => Promise<void>;
   /** Default: a thread of its own. */
   readonly opener?: BatchOpener;
+  /** A snapshot of another node is fetched: this one is to be stopped, and started anew with it. */
+  readonly onSnapshotFetched: () => void;
   /** The process must end now and recover at its next start. */
   readonly onFatal: (error: unknown) => void;
 }
@@ -58,6 +60,8 @@ const shutdownMs = 5000;
 /** And to give leadership to another node. */
 const handOverMs = 1000;
 const heartbeatsPerTimeout = 8;
+/** For so long a node that is away finds all that it needs in the journals of the others. */
+const missedMs = 60_000;
 /** What a message of the cluster has beside one request of a client. */
 const frameSlackBytes = 2 * 1024 * 1024;
 
@@ -111,7 +115,7 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
       await closed;
       await broker.stopJobs();
       await replica.stop();
-      cluster?.stop();
+      await cluster?.stop();
       await admin?.server.close();
     },
   };
@@ -147,7 +151,8 @@ async function answerNode(
   cluster: Cluster,
   request: Buffer,
 ): Promise<readonly Uint8Array[]> {
-  if (request[0] !== RequestKind.remove) return serveForwarded(broker, request.subarray(1));
+  if (request[0] === RequestKind.client) return serveForwarded(broker, request.subarray(1));
+  if (request[0] === RequestKind.snapshot) return broker.replica.answerFetch(request.subarray(1));
   const removal = await cluster.remove(decodeRemove(request));
   return [Buffer.from(JSON.stringify(removal))];
 }
@@ -163,10 +168,12 @@ async function openCluster(options: NodeOptions): Promise<Cluster | undefined> {
 }
 
 async function openReplica(
-  { settings, files, directoryId, clock, random, log, onFatal }: NodeOptions,
+  options: NodeOptions,
   isFounder: boolean,
   cluster: Cluster | undefined,
 ): Promise<Replica> {
+  const { settings, files, directoryId, clock, random, log } = options;
+  const { onFatal, onSnapshotFetched } = options;
   const { replica, cutBytes } = await Replica.open({
     files,
     folder: `${settings.data}/default`,
@@ -174,10 +181,16 @@ async function openReplica(
     random,
     voter: memberId({ nodeId: settings['node.id'], directoryId: directoryId }),
     isFounder,
-    ...(cluster !== undefined && { peers: cluster }),
+    ...(cluster !== undefined && {
+      group: {
+        ...{ peers: cluster, log, onSnapshotFetched },
+        fetchBytesPerSecondMax: settings['cluster.snapshot.bytes.per.second'],
+      },
+    }),
     times: {
       electionTimeoutMs: settings['cluster.election.timeout.ms'],
       heartbeatMs: settings['cluster.election.timeout.ms'] / heartbeatsPerTimeout,
+      missedMs,
     },
     journal: journalSettings(settings),
     disk: {

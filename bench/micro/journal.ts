@@ -28,7 +28,6 @@ function open(folder: string, sync: 'always' | 'interval', onEntry: () => void) 
     random,
     start: { position: 0, index: 0, term: 0 },
     onEntry,
-    onRewound: () => undefined,
     sync,
     syncIntervalMs: 1000,
     fileBytesMax: 128 * 1024 * 1024,

@@ -49,7 +49,7 @@ export async function forward(
     if (replica.mayAnswer) return serveHere();
     const { leaderId } = nodes;
     if (leaderId >= 0 && leaderId !== nodeId) {
-      const answer = await whileLeading(broker, leaderId, nodes.port!.ask(leaderId, request));
+      const answer = await whileLeading(broker, leaderId, nodes.port!.askNode(leaderId, request));
       if (answer !== undefined && answer.length > 0) return reply.send([answer]);
     }
     await new Promise<void>((resolve) => void clock.after(retryMs, resolve));

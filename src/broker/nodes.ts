@@ -6,7 +6,7 @@ import type { Client } from './handler.ts';
 /** The way to the other nodes of the cluster. */
 export interface ClusterPort {
   /** Asks another node; undefined if it cannot be reached, or goes away before it answers. */
-  ask(nodeId: number, request: readonly Uint8Array[]): Promise<Buffer | undefined>;
+  askNode(nodeId: number, request: readonly Uint8Array[]): Promise<Buffer | undefined>;
 }
 
 /** A node as clients are told of it. */

@@ -8,7 +8,7 @@ import { BrokerError } from '../core/errors.ts';
 import { systemRandom } from '../core/random.ts';
 import { nodeFiles } from '../log/node-files.ts';
 import { formatHostPort } from '../net/listeners.ts';
-import { type RunningNode, startNode } from '../node.ts';
+import { type NodeOptions, type RunningNode, startNode } from '../node.ts';
 import { banner } from './banner.ts';
 import { lockDataFolder } from './data-lock.ts';
 import { decideFounder, openDataMeta } from './data-meta.ts';
@@ -34,10 +34,10 @@ export async function start({ config, flags, version }: StartOptions): Promise<v
   const fatal = endOnFatal(log);
   // Timers of the clock do not keep the process alive, nor does anything else while it starts.
   setInterval(() => undefined, 2 ** 30);
-  let node: RunningNode | undefined;
+  const runs = new NodeRuns(log, fatal);
   let closeLock = (): Promise<void> => Promise.resolve();
   stopOnSignals(log, fatal, async () => {
-    await node?.stop();
+    await runs.stop();
     await closeLock();
   });
   try {
@@ -45,7 +45,7 @@ export async function start({ config, flags, version }: StartOptions): Promise<v
     const lock = await lockDataFolder(settings.data);
     closeLock = lock.release;
     const meta = await openDataMeta(nodeFiles, settings.data, settings['node.id']);
-    node = await startNode({
+    const node = await runs.start({
       settings,
       log,
       clock: systemClock,
@@ -56,13 +56,52 @@ export async function start({ config, flags, version }: StartOptions): Promise<v
       onDecided: (isFounder) => decideFounder(nodeFiles, settings.data, meta, isFounder),
       onFatal: fatal,
     });
+    reportReady(log, settings, node, version);
   } catch (error) {
     // What outside of this process is wrong needs no stack: the message says it.
     if (!(error instanceof BrokerError)) return fatal(error);
     log.fatal({ code: error.code, ...error.fields }, error.message);
     process.exit(error.code === 'CONFIG_INVALID' ? exitStatus.usage : exitStatus.failure);
   }
-  reportReady(log, settings, node, version);
+}
+
+/** The node of this process: one after the other, when it has to begin anew with a snapshot. */
+class NodeRuns {
+  readonly #log: ProcessLog;
+  readonly #fatal: (error: unknown) => never;
+  #node: RunningNode | undefined;
+  #restarting: Promise<void> = Promise.resolve();
+  #isStopped = false;
+
+  constructor(log: ProcessLog, fatal: (error: unknown) => never) {
+    this.#log = log;
+    this.#fatal = fatal;
+  }
+
+  async start(options: Omit<NodeOptions, 'onSnapshotFetched'>): Promise<RunningNode> {
+    const onSnapshotFetched = (): void => {
+      this.#restarting = this.#restart(options).catch(this.#fatal);
+    };
+    this.#node = await startNode({ ...options, onSnapshotFetched });
+    return this.#node;
+  }
+
+  async stop(): Promise<void> {
+    this.#isStopped = true;
+    await this.#restarting;
+    await this.#node?.stop();
+  }
+
+  async #restart(options: Omit<NodeOptions, 'onSnapshotFetched'>): Promise<void> {
+    if (this.#isStopped) return;
+    this.#log.info({}, 'starting anew with the snapshot');
+    await this.#node?.stop();
+    this.#node = undefined;
+    if (this.#isStopped) return;
+    // By then it belongs to a cluster for good.
+    await this.start({ ...options, isFounder: options.isFounder ?? false });
+    this.#log.info({}, 'started with the snapshot');
+  }
 }
 
 /** Any error that nobody foresaw: one line, and the end. The next start recovers. */

@@ -14,7 +14,7 @@ import { EntryType } from '../state/entry-types.ts';
 import type { ClusterNodes } from './cluster-nodes.ts';
 import { memberId, nextConfiguration, nodeIdOf } from './formation.ts';
 import { decodeHello, encodeHello, type Hello } from './hello.ts';
-import type { Removal } from './operator.ts';
+import { type Removal, RequestKind } from './operator.ts';
 import { decodeMessage, encodeMessage, firstOtherKind } from './peer-codec.ts';
 import { type RequestHandler, Requests } from './requests.ts';
 
@@ -127,18 +127,22 @@ export class Cluster implements PeerPort {
     this.#links.get(nodeId)?.send(encodeMessage(message, entries));
   }
 
+  ask(member: string, request: Buffer): Promise<Buffer | undefined> {
+    return this.askNode(nodeIdOf(member), [Buffer.of(RequestKind.snapshot), request]);
+  }
+
   /** Asks another node; undefined if it cannot be reached, or goes away before it answers. */
-  ask(nodeId: number, request: readonly Uint8Array[]): Promise<Buffer | undefined> {
+  askNode(nodeId: number, request: readonly Uint8Array[]): Promise<Buffer | undefined> {
     const requests = this.#requests.get(nodeId);
     return requests === undefined ? Promise.resolve(undefined) : requests.ask(request);
   }
 
-  stop(): void {
+  async stop(): Promise<void> {
     this.#isStopped = true;
     this.#cancelForm?.();
-    this.#server.close();
     for (const link of this.#links.values()) link.stop();
     for (const requests of this.#requests.values()) requests.fail();
+    await this.#server.close();
   }
 
   #hello(): Buffer {

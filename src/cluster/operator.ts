@@ -6,7 +6,7 @@ import { encodeHello } from './hello.ts';
 import { Requests } from './requests.ts';
 
 /** The first byte of a request between nodes says what it is. */
-export const RequestKind = { client: 1, remove: 2 } as const;
+export const RequestKind = { client: 1, remove: 2, snapshot: 3 } as const;
 
 /** What came of an operator's wish. */
 export interface Removal {

@@ -1,11 +1,6 @@
 import { ByteReader, ByteWriter } from '../core/bytes.ts';
-import {
-  batchIsSound,
-  type Entry,
-  entryHeadBytes,
-  readEntry,
-  writeEntryHead,
-} from '../log/format.ts';
+import { decodeEntries, encodeEntries } from '../log/entry-list.ts';
+import type { Entry } from '../log/format.ts';
 import type { ConfigurationEntry } from '../raft/membership.ts';
 import type { Append, Message } from '../raft/messages.ts';
 import type { TermRun } from '../raft/term-log.ts';
@@ -18,8 +13,7 @@ import { EntryType } from '../state/entry-types.ts';
  *   frame  = u8 kind | from string | to string | term f64 | what the kind has, in this order
  *   append = prevIndex f64 | prevTerm f64 | commitIndex f64 | sentMs f64 | count | entry*
  *
- * An entry is as in the journal (log/format.ts), with its checksums, which the receiver verifies:
- * it stores what it gets.
+ * Entries are as in log/entry-list.ts.
  */
 const Kind = {
   preVote: 1,
@@ -33,6 +27,7 @@ const Kind = {
   heartbeatReply: 9,
   timeoutNow: 10,
   termIsOver: 11,
+  snapshotOffer: 12,
 } as const satisfies Record<Message['kind'], number>;
 
 /** Frames of other kinds are numbered from here on. */
@@ -79,6 +74,9 @@ export function encodeMessage(message: Message, entries: readonly Entry[]): Buff
     case 'heartbeatReply':
       writer.f64(message.sentMs).u8(message.hasEntries ? 1 : 0);
       break;
+    case 'snapshotOffer':
+      writer.f64(message.base.index).f64(message.base.term).f64(message.sentMs);
+      break;
     case 'timeoutNow':
     case 'termIsOver':
       break;
@@ -86,27 +84,11 @@ export function encodeMessage(message: Message, entries: readonly Entry[]): Buff
   return [writer.finish()];
 }
 
-function encodeEntries(entries: readonly Entry[]): Buffer[] {
-  let headBytes = 0;
-  for (const entry of entries) headBytes += entryHeadBytes(entry);
-  const heads = Buffer.allocUnsafe(headBytes);
-  const pieces: Buffer[] = [];
-  let [from, at] = [0, 0];
-  for (const entry of entries) {
-    at = writeEntryHead(heads, at, entry);
-    if (entry.batches.length === 0) continue;
-    pieces.push(heads.subarray(from, at), ...entry.batches);
-    from = at;
-  }
-  if (at > from) pieces.push(heads.subarray(from, at));
-  return pieces;
-}
-
 /** Throws a RangeError for anything that is not a whole and sound message. */
 export function decodeMessage(frame: Buffer): ReceivedMessage {
   const reader = new ByteReader(frame);
   const kind = reader.u8();
-  const envelope = { from: reader.string(), to: reader.string(), term: readPlace(reader) };
+  const envelope = { from: reader.string(), to: reader.string(), term: reader.wholeF64() };
   const none: readonly Entry[] = [];
   const alone = (message: Message): ReceivedMessage => ({ message, entries: none });
   switch (kind) {
@@ -126,17 +108,17 @@ export function decodeMessage(frame: Buffer): ReceivedMessage {
     case Kind.appendReply:
       return alone({
         ...{ kind: 'appendReply', ...envelope },
-        ...{ matched: readPlace(reader), sentMs: reader.f64() },
+        ...{ matched: reader.wholeF64(), sentMs: reader.f64() },
       });
     case Kind.appendRejected:
       return alone({
-        ...{ kind: 'appendRejected', ...envelope, prevIndex: readPlace(reader) },
-        ...{ hintIndex: readPlace(reader), hintTerm: readPlace(reader), sentMs: reader.f64() },
+        ...{ kind: 'appendRejected', ...envelope, prevIndex: reader.wholeF64() },
+        ...{ hintIndex: reader.wholeF64(), hintTerm: reader.wholeF64(), sentMs: reader.f64() },
       });
     case Kind.heartbeat:
       return alone({
         ...{ kind: 'heartbeat', ...envelope },
-        ...{ commitIndex: readPlace(reader), sentMs: reader.f64() },
+        ...{ commitIndex: reader.wholeF64(), sentMs: reader.f64() },
       });
     case Kind.heartbeatReply:
       return alone({
@@ -147,21 +129,18 @@ export function decodeMessage(frame: Buffer): ReceivedMessage {
       return alone({ kind: 'timeoutNow', ...envelope });
     case Kind.termIsOver:
       return alone({ kind: 'termIsOver', ...envelope });
+    case Kind.snapshotOffer:
+      return alone({
+        ...{ kind: 'snapshotOffer', ...envelope },
+        ...{ base: { index: reader.wholeF64(), term: reader.wholeF64() }, sentMs: reader.f64() },
+      });
     default:
       throw new RangeError(`a message of kind ${kind}`);
   }
 }
 
-/** An index or a term. */
-function readPlace(reader: ByteReader): number {
-  const value = reader.f64();
-  if (!Number.isSafeInteger(value) || value < 0)
-    throw new RangeError(`${value} is no place in a log`);
-  return value;
-}
-
 function readLast(reader: ByteReader) {
-  return { lastIndex: readPlace(reader), lastTerm: readPlace(reader) };
+  return { lastIndex: reader.wholeF64(), lastTerm: reader.wholeF64() };
 }
 
 function readAppend(
@@ -169,27 +148,19 @@ function readAppend(
   reader: ByteReader,
   envelope: Pick<Append, 'from' | 'to' | 'term'>,
 ): ReceivedMessage {
-  const [prevIndex, prevTerm] = [readPlace(reader), readPlace(reader)];
-  const [commitIndex, sentMs] = [readPlace(reader), reader.f64()];
+  const [prevIndex, prevTerm] = [reader.wholeF64(), reader.wholeF64()];
+  const [commitIndex, sentMs] = [reader.wholeF64(), reader.f64()];
   const count = reader.uvarint();
-  const entries: Entry[] = [];
+  const entries = decodeEntries(frame, frame.length - reader.remaining, count);
   const runs: TermRun[] = [];
   const configurations: ConfigurationEntry[] = [];
-  let at = frame.length - reader.remaining;
-  for (let index = prevIndex + 1; index <= prevIndex + count; index++) {
-    const read = readEntry(frame, at, frame.length, 0);
-    const isSound =
-      read !== undefined && read.entry.index === index && read.entry.batches.every(batchIsSound);
-    if (!isSound) throw new RangeError(`entry ${index} is damaged`);
-    const { entry, end } = read;
-    at = end;
-    entries.push(entry);
-    if (runs.at(-1)?.term !== entry.term) runs.push({ index, term: entry.term });
-    if (entry.type === EntryType.members) {
-      configurations.push({ index, configuration: decodeConfiguration(entry.meta) });
+  for (const [i, { index, term, type, meta }] of entries.entries()) {
+    if (index !== prevIndex + 1 + i) throw new RangeError(`entry ${index} after ${prevIndex + i}`);
+    if (runs.at(-1)?.term !== term) runs.push({ index, term });
+    if (type === EntryType.members) {
+      configurations.push({ index, configuration: decodeConfiguration(meta) });
     }
   }
-  if (at !== frame.length) throw new RangeError('bytes behind the last entry');
   const message: Append = {
     ...{ kind: 'append', ...envelope, prevIndex, prevTerm, commitIndex, sentMs },
     ...{ lastIndex: prevIndex + count, runs, configurations },

@@ -70,6 +70,12 @@ export const settingsTable = {
     secret,
     'what the nodes of the cluster know and nobody else, 16 characters or more',
   ),
+  'cluster.snapshot.bytes.per.second': integer(
+    64 * mib,
+    64 * kib,
+    maxInt,
+    'what a node fetches in a second, at most, when what it lacks is in no log any more',
+  ),
   'cluster.election.timeout.ms': integer(
     400,
     50,

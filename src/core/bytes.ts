@@ -146,6 +146,14 @@ export class ByteReader {
     return this.#buffer.readDoubleLE(this.#take(8));
   }
 
+  /** What must be a whole number in [0, 2^53). */
+  wholeF64(): number {
+    const value = this.f64();
+    if (!Number.isSafeInteger(value) || value < 0)
+      throw new BytesError(`${value} is no such number`);
+    return value;
+  }
+
   uvarint(): number {
     let value = 0;
     let scale = 1;

@@ -33,8 +33,13 @@ export interface FilePort {
   list(folder: string): Promise<string[]>;
   /** Makes the folder and its parents, each of them durable. */
   makeFolder(folder: string): Promise<void>;
+  /** Of a file or a folder; what is there under the new name must be a file. */
   rename(from: string, to: string): Promise<void>;
   remove(path: string): Promise<void>;
+  /** Removes a folder with all that is in it, durably; if there is none, does nothing. */
+  removeFolder(folder: string): Promise<void>;
+  /** Another name for a file, on the same disk. */
+  link(from: string, to: string): Promise<void>;
   /** Makes creations, renames and removals in the folder durable. */
   syncFolder(folder: string): Promise<void>;
   /**

@@ -8,7 +8,8 @@ import { crc32c } from '../core/crc32c.ts';
  *   rest   = zeros, or what a torn write left
  *
  *   fileHeader (64) = magic "KLJF" | u16 version | u16 headerBytes | f64 basePosition
- *                   | f64 firstIndex | f64 previousTerm | u32 salt | zeros | u32 crc of all before
+ *                   | f64 firstIndex | f64 previousTerm | u32 salt | u8 voids | zeros
+ *                   | u32 crc of all before
  *   group  = groupHeader entry+ padding to 8 bytes, or a groupHeader alone (a sync mark)
  *   groupHeader (48) = magic "KLJG" | u16 version | u16 zero | u32 entryCount | u32 bodyBytes
  *                   | f64 position | f64 syncedPosition | f64 writtenMs | u32 salt | u32 crc
@@ -48,6 +49,11 @@ export interface FileHeader {
   /** Term of the entry before it. */
   readonly previousTerm: number;
   readonly salt: number;
+  /**
+   * Files before it may have entries from `firstIndex` on, which are void: as long as those files
+   * are there, so must this one be.
+   */
+  readonly voids: boolean;
 }
 
 export interface GroupHeader {
@@ -80,6 +86,7 @@ export function encodeFileHeader(header: FileHeader): Buffer {
   bytes.writeDoubleLE(header.firstIndex, 16);
   bytes.writeDoubleLE(header.previousTerm, 24);
   bytes.writeUInt32LE(header.salt, 32);
+  bytes[36] = header.voids ? 1 : 0;
   bytes.writeUInt32LE(crc32c(bytes.subarray(0, fileHeaderBytes - 4)), fileHeaderBytes - 4);
   return bytes;
 }
@@ -103,6 +110,7 @@ export function decodeFileHeader(bytes: Buffer): DecodedFileHeader {
       firstIndex: bytes.readDoubleLE(16),
       previousTerm: bytes.readDoubleLE(24),
       salt: bytes.readUInt32LE(32),
+      voids: bytes[36] === 1,
     },
   };
 }

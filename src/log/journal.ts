@@ -40,8 +40,6 @@ export interface JournalOptions {
   readonly random: Random;
   readonly start: RecoveryStart;
   readonly onEntry: OnRecoveredEntry;
-  /** Recovered entries after this one are void. */
-  readonly onRewound: (index: number) => void;
   /** `always` syncs before an append is done; `interval` does so every `syncIntervalMs`. */
   readonly sync: 'always' | 'interval';
   readonly syncIntervalMs: number;
@@ -126,7 +124,6 @@ export class Journal {
       indexFolder: indexFolder(folder),
       start,
       onEntry: options.onEntry,
-      onRewound: options.onRewound,
       repair: true,
       pause: () => new Promise((resolve) => clock.soon(resolve)),
     });
@@ -222,7 +219,7 @@ export class Journal {
     this.#lastIndex = index;
     this.#lastTerm = term;
     try {
-      await this.#roll();
+      await this.#roll(true);
     } catch (error) {
       this.#lastIndex = lastIndex;
       this.#lastTerm = lastTerm;
@@ -393,23 +390,24 @@ export class Journal {
   }
 
   /** Syncs what was written, then puts a new file behind it. */
-  async #roll(): Promise<void> {
+  async #roll(voids = false): Promise<void> {
     await this.flush();
     const last = this.#logFiles.at(-1)!;
     try {
-      await this.#startFile(this.#end);
+      await this.#startFile(this.#end, voids);
     } catch (error) {
       throw this.#writeFailed(error, last);
     }
   }
 
-  async #startFile(basePosition: number): Promise<void> {
+  async #startFile(basePosition: number, voids = false): Promise<void> {
     const { files, folder, fileBytesMax, random } = this.#options;
     const header = {
       basePosition,
       firstIndex: this.#lastIndex + 1,
       previousTerm: this.#lastTerm,
       salt: random.bytes(4).readUInt32LE(0),
+      voids,
     };
     await this.#syncs.release();
     const spare = await this.#spare.take();

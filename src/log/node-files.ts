@@ -49,6 +49,12 @@ export const nodeFiles: FilePort = {
   },
   rename: (from, to) => fsp.rename(from, to),
   remove: (path) => fsp.rm(path),
+  async removeFolder(folder) {
+    if (!fs.existsSync(folder)) return;
+    await fsp.rm(folder, { recursive: true });
+    await syncFolder(dirname(resolvePath(folder)));
+  },
+  link: (from, to) => fsp.link(from, to),
   syncFolder,
   readMany: (reads) => readThread.read(reads),
   async freeBytes(folder) {

@@ -30,9 +30,10 @@ export interface Recovered {
 }
 
 /**
- * Gets each entry that the snapshot does not cover, in order; its buffers do not outlive the call.
- * Whether it is committed is not known here: `index` files the extents of one that is, now or
- * later. `position` is where its group begins.
+ * Gets each entry that the snapshot does not cover, in order and without those in whose places
+ * later files have others; its buffers do not outlive the call. Whether it is committed is not
+ * known here: `index` files the extents of one that is, now or later. `position` is where its group
+ * begins.
  */
 export type OnRecoveredEntry = (
   entry: StoredEntry,
@@ -46,8 +47,6 @@ export interface RecoveryOptions {
   readonly indexFolder: string;
   readonly start: RecoveryStart;
   readonly onEntry: OnRecoveredEntry;
-  /** Entries after this one are void: others take their places from here on. */
-  readonly onRewound: (index: number) => void;
   /** False: only look, change nothing on disk (`keylane check`). */
   readonly repair: boolean;
   readonly pause: () => Promise<void>;
@@ -169,7 +168,12 @@ async function scanFile(
   const next = logFiles[number + 1];
   const { start } = options;
   const scanner = new FileScanner(logFile.file, logFile.header, await logFile.file.size());
-  if (logFile.header.basePosition > start.position) goOnFrom(options, logFiles, number, state);
+  const { header } = logFile;
+  const voidIndex = voidFrom(logFiles, number);
+  // All of it may be void.
+  if (header.basePosition > start.position && header.firstIndex < voidIndex) {
+    checkStart(options, logFile, state);
+  }
   let position = scanner.firstPosition;
   // A file is put in place only after everything before it was synced.
   state.synced = Math.max(state.synced, logFile.header.basePosition);
@@ -181,6 +185,7 @@ async function scanFile(
     const { header, entries, end } = scanned.group;
     state.synced = Math.max(state.synced, header.syncedPosition);
     for (const entry of entries) {
+      if (entry.index >= voidIndex) continue;
       if (entry.index > 0) logFile.lastIndex = entry.index;
       if (entry.index > 0 && entry.index <= start.index) {
         index(entry);
@@ -202,16 +207,10 @@ async function scanFile(
   await checkEnd(logFile, next, position, scanner, state);
 }
 
-/** A file begins behind the entry before it, or in the place of some that it makes void. */
-function goOnFrom(
-  { start, onRewound }: RecoveryOptions,
-  logFiles: readonly LogFile[],
-  number: number,
-  state: ScanState,
-): void {
-  const { header, path } = logFiles[number]!;
+/** A file begins behind the entry before it: those in whose places it has others do not count. */
+function checkStart({ start }: RecoveryOptions, logFile: LogFile, state: ScanState): void {
+  const { header, path } = logFile;
   const last = header.firstIndex - 1;
-  if (last === state.lastIndex) return;
   if (last > state.lastIndex) {
     const missing = `entries ${state.lastIndex + 1} to ${last} are missing`;
     throw damaged(path, 0, `${missing}: the file before it is gone`);
@@ -219,12 +218,6 @@ function goOnFrom(
   if (last < start.index) {
     throw damaged(path, 0, `takes the place of entry ${last + 1}, which the snapshot covers`);
   }
-  state.lastIndex = last;
-  state.lastTerm = header.previousTerm;
-  for (const before of logFiles.slice(0, number)) {
-    before.lastIndex = Math.min(before.lastIndex, last);
-  }
-  onRewound(last);
 }
 
 function checkIndex(logFile: LogFile, entry: StoredEntry, state: ScanState): void {

@@ -1,6 +1,6 @@
 import { crc32c } from '../core/crc32c.ts';
 import { BrokerError } from '../core/errors.ts';
-import type { FilePort } from './file-port.ts';
+import type { FilePort, JournalFile } from './file-port.ts';
 
 /**
  * Snapshots: the image of the state machine after one entry, and where the journal goes on.
@@ -31,6 +31,14 @@ export interface Snapshot extends SnapshotFacts {
   /** The node's own term and vote at that time, encoded; not part of the replicated image. */
   readonly hardState: Buffer;
   readonly image: Buffer;
+}
+
+/** The file of one, open for reading. */
+export interface OpenSnapshot {
+  /** The last entry that it covers. */
+  readonly base: { readonly index: number; readonly term: number };
+  readonly file: JournalFile;
+  readonly bytes: number;
 }
 
 export async function writeSnapshot(
@@ -102,35 +110,64 @@ export async function readSnapshotFile(
 ): Promise<Snapshot | undefined> {
   const file = await files.open(path, 'read');
   try {
-    const header = Buffer.alloc(headerBytes);
-    if ((await file.read(header, 0, headerBytes, 0)) !== headerBytes) return undefined;
-    if (header.readUInt32LE(0) !== magic) return undefined;
-    const stored = header.readUInt32LE(headerBytes - 4);
-    if (stored !== crc32c(header.subarray(0, headerBytes - 4))) return undefined;
-    const version = header.readUInt16LE(4);
-    if (version > snapshotVersion) {
-      throw new BrokerError(
-        'JOURNAL_VERSION_UNKNOWN',
-        `${path} has version ${version}, which this version of Keylane does not know`,
-        { file: path, version },
-      );
-    }
-    const hardStateBytes = header.readUInt16LE(6);
-    const bodyBytes = hardStateBytes + header.readDoubleLE(32);
-    if ((await file.size()) !== headerBytes + bodyBytes) return undefined;
-    const body = Buffer.allocUnsafe(bodyBytes);
-    if ((await file.read(body, 0, bodyBytes, headerBytes)) !== bodyBytes) return undefined;
-    if (header.readUInt32LE(40) !== crc32c(body)) return undefined;
-    return {
-      hardState: body.subarray(0, hardStateBytes),
-      position: header.readDoubleLE(8),
-      index: header.readDoubleLE(16),
-      term: header.readDoubleLE(24),
-      image: body.subarray(hardStateBytes),
-    };
+    const head = await readHead(file, path);
+    if (head === undefined) return undefined;
+    const { hardStateBytes, imageBytes, crc, ...facts } = head;
+    const body = Buffer.allocUnsafe(hardStateBytes + imageBytes);
+    if ((await file.size()) !== headerBytes + body.length) return undefined;
+    if ((await file.read(body, 0, body.length, headerBytes)) !== body.length) return undefined;
+    if (crc !== crc32c(body)) return undefined;
+    const hardState = body.subarray(0, hardStateBytes);
+    return { ...facts, hardState, image: body.subarray(hardStateBytes) };
   } finally {
     await file.close();
   }
+}
+
+/** Opens the newest one whose header is sound, for others to read; undefined if there is none. */
+export async function openNewestSnapshot(
+  files: FilePort,
+  folder: string,
+): Promise<OpenSnapshot | undefined> {
+  for (const name of (await snapshotNames(files, folder)).reverse()) {
+    const path = `${folder}/${name}`;
+    const file = await files.open(path, 'read');
+    const head = await readHead(file, path);
+    if (head !== undefined) {
+      const { index, term } = head;
+      return { base: { index, term }, file, bytes: await file.size() };
+    }
+    await file.close();
+  }
+  return undefined;
+}
+
+interface Head extends SnapshotFacts {
+  readonly hardStateBytes: number;
+  readonly imageBytes: number;
+  /** Of what follows. */
+  readonly crc: number;
+}
+
+async function readHead(file: JournalFile, path: string): Promise<Head | undefined> {
+  const header = Buffer.alloc(headerBytes);
+  if ((await file.read(header, 0, headerBytes, 0)) !== headerBytes) return undefined;
+  if (header.readUInt32LE(0) !== magic) return undefined;
+  const stored = header.readUInt32LE(headerBytes - 4);
+  if (stored !== crc32c(header.subarray(0, headerBytes - 4))) return undefined;
+  const version = header.readUInt16LE(4);
+  if (version > snapshotVersion) {
+    const what = `${path} has version ${version}, which this version of Keylane does not know`;
+    throw new BrokerError('JOURNAL_VERSION_UNKNOWN', what, { file: path, version });
+  }
+  return {
+    hardStateBytes: header.readUInt16LE(6),
+    position: header.readDoubleLE(8),
+    index: header.readDoubleLE(16),
+    term: header.readDoubleLE(24),
+    imageBytes: header.readDoubleLE(32),
+    crc: header.readUInt32LE(40),
+  };
 }
 
 async function removeOldSnapshots(files: FilePort, folder: string): Promise<void> {

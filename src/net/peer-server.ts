@@ -45,9 +45,12 @@ export class PeerServer {
     });
   }
 
-  close(): void {
-    this.#server.close();
-    for (const channel of this.#channels) channel.close('this node stops');
+  /** Resolves when the address is free again. */
+  close(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#server.close(() => resolve());
+      for (const channel of this.#channels) channel.close('this node stops');
+    });
   }
 
   #open(socket: Socket): void {

@@ -36,9 +36,10 @@ export class Follower {
     this.#verifiedIndex = Math.min(this.#verifiedIndex, index);
   }
 
-  /** A snapshot of the leader took the place of the log. */
-  onRestored(index: number): void {
-    this.#verifiedIndex = index;
+  /** The log has all that a snapshot of the leader covers. */
+  onCovered(index: number, sentMs: number): void {
+    this.#verifiedIndex = Math.max(this.#verifiedIndex, index);
+    this.#appendSentMs = sentMs;
   }
 
   /** Whether it has the entry before the new ones; what a snapshot covers is committed. */

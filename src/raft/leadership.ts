@@ -3,7 +3,7 @@ import type { Configuration, Memberships } from './membership.ts';
 import { reachedByMajority } from './membership.ts';
 import type { AppendRejected, AppendReply, HeartbeatReply, Message } from './messages.ts';
 import { Peer, PeerState } from './peer.ts';
-import type { TermLog } from './term-log.ts';
+import type { TermLog, TermRun } from './term-log.ts';
 
 export interface LeadershipOptions {
   readonly self: string;
@@ -12,12 +12,14 @@ export interface LeadershipOptions {
   readonly memberships: Memberships;
   /** Elections begin after this long without a leader. */
   readonly electionTimeoutMs: number;
+  /** A peer that was silent for longer may have to begin with a snapshot when it comes back. */
+  readonly missedMs: number;
   readonly appendsUnderWayMax: number;
   /** The last of the entries `[first, last]` that fits into one message with those before it. */
   readonly lastFitting: (first: number, last: number) => number;
   readonly send: (message: Message) => void;
-  /** This peer lacks entries that are no longer in the log. */
-  readonly needsSnapshot: (peer: string) => void;
+  /** The last entry that the newest snapshot covers. */
+  readonly snapshot: () => TermRun;
 }
 
 /** Clocks of two machines may differ in speed by this much within an election timeout. */
@@ -115,8 +117,8 @@ export class Leadership {
       if (isEmpty && peer.state === PeerState.replicate) return;
       const prevTerm = log.termAt(first - 1);
       if (prevTerm === undefined) {
-        peer.awaitSnapshot();
-        this.#options.needsSnapshot(peer.id);
+        peer.awaitSnapshot(this.#options.snapshot().index);
+        this.#offerSnapshot(peer, nowMs);
         return;
       }
       const last = isEmpty ? first - 1 : lastFitting(first, log.lastIndex);
@@ -130,6 +132,21 @@ export class Leadership {
       peer.onSent(last);
       if (isEmpty) return;
     }
+  }
+
+  #offerSnapshot({ id: to }: Peer, nowMs: number): void {
+    const { self: from, term, send, snapshot } = this.#options;
+    send({ kind: 'snapshotOffer', from, to, term, base: snapshot(), sentMs: nowMs });
+  }
+
+  /** Peers that are there may still need all that follows this entry. */
+  neededAfter(nowMs: number): number {
+    const { missedMs } = this.#options;
+    let index = Number.POSITIVE_INFINITY;
+    for (const peer of this.#peers.values()) {
+      if (nowMs - peer.answeredSentMs < missedMs) index = Math.min(index, peer.neededAfter);
+    }
+    return index;
   }
 
   /** Answers whether more entries may be committed now. */
@@ -161,14 +178,9 @@ export class Leadership {
     peer.onAnswered(reply.sentMs);
     peer.onHeartbeatReply(reply.hasEntries);
     peer.noteProgress(commitIndex, nowMs);
-    this.#sendTo(peer, commitIndex, nowMs);
-  }
-
-  /** The driver's snapshot has arrived there, or not; a new look at what it has decides. */
-  onSnapshotSent(id: string, index: number | undefined): void {
-    const peer = this.#peers.get(id);
-    if (peer?.state !== PeerState.snapshot) return;
-    peer.probe(index === undefined ? peer.matchIndex + 1 : index + 1);
+    // The offer may have been lost, and a peer that was taken in from it answers only to another.
+    if (peer.state === PeerState.snapshot) this.#offerSnapshot(peer, nowMs);
+    else this.#sendTo(peer, commitIndex, nowMs);
   }
 
   /** Hands over to a voter, within an election timeout or not at all (thesis, section 3.10). */

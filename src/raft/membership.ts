@@ -73,8 +73,4 @@ export class Memberships {
   between(first: number, last: number): ConfigurationEntry[] {
     return this.#entries.filter(({ index }) => index >= first && index <= last);
   }
-
-  reset(base: ConfigurationEntry): void {
-    this.#entries.splice(0, this.#entries.length, base);
-  }
 }

@@ -87,6 +87,17 @@ export interface HeartbeatReply extends Envelope {
   readonly sentMs: number;
 }
 
+/**
+ * InstallSnapshot (section 7), as an offer: what the receiver lacks is no longer in the log. It
+ * fetches a snapshot by ways of the driver's, and answers as to an append once it has that.
+ */
+export interface SnapshotOffer extends Envelope {
+  readonly kind: 'snapshotOffer';
+  /** The last entry that the snapshot covers. */
+  readonly base: TermRun;
+  readonly sentMs: number;
+}
+
 /** The receiver is to be the next leader, at once (thesis, section 3.10). */
 export interface TimeoutNow extends Envelope {
   readonly kind: 'timeoutNow';
@@ -107,5 +118,6 @@ export type Message =
   | AppendRejected
   | Heartbeat
   | HeartbeatReply
+  | SnapshotOffer
   | TimeoutNow
   | TermIsOver;

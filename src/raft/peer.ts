@@ -1,7 +1,8 @@
 /**
  * - probe: it is not known what the peer has; one append at a time. one accepted => replicate
  * - replicate: appends follow each other without waiting. one rejected or lost => probe
- * - snapshot: what it lacks is not in the log any more, and a snapshot is on its way. done => probe
+ * - snapshot: what it lacks is not in the log any more, and a snapshot is offered to it. it has one
+ *   => replicate
  */
 export const PeerState = { probe: 'probe', replicate: 'replicate', snapshot: 'snapshot' } as const;
 export type PeerState = (typeof PeerState)[keyof typeof PeerState];
@@ -26,6 +27,8 @@ export class Peer {
   /** Last entries of the appends under way, in order. */
   #underWay: number[] = [];
   #silentReplies = 0;
+  /** The first snapshot that was offered since it needs one; it may be on its way with that. */
+  #offeredIndex = 0;
 
   constructor(id: string, nextIndex: number) {
     this.id = id;
@@ -80,9 +83,15 @@ export class Peer {
     this.#silentReplies = 0;
   }
 
-  awaitSnapshot(): void {
+  awaitSnapshot(offeredIndex: number): void {
     this.state = PeerState.snapshot;
+    this.#offeredIndex = offeredIndex;
     this.#underWay = [];
+  }
+
+  /** It will need what follows this entry. */
+  get neededAfter(): number {
+    return this.state === PeerState.snapshot ? this.#offeredIndex : this.matchIndex;
   }
 
   /** A heartbeat was answered: so the way is free, and an append that is not answered was lost. */

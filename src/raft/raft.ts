@@ -1,9 +1,8 @@
 import { assert } from '../core/assert.ts';
 import { Follower } from './follower.ts';
 import { Leadership } from './leadership.ts';
-import type { ConfigurationEntry } from './membership.ts';
 import { type Configuration, isSingleChange, Memberships, majorityOf } from './membership.ts';
-import type { Append, Heartbeat, Message, PreVote, Vote } from './messages.ts';
+import type { Append, Heartbeat, Message, PreVote, SnapshotOffer, Vote } from './messages.ts';
 import type { PeerProgress } from './peer.ts';
 import {
   type Accepted,
@@ -301,11 +300,6 @@ export class Raft {
     return true;
   }
 
-  /** A snapshot up to `index` has reached the peer; undefined: it has not. */
-  snapshotSent(peer: string, index: number | undefined): void {
-    this.#leadership?.onSnapshotSent(peer, index);
-  }
-
   // Snapshots.
 
   /** A snapshot here covers the log up to `index`, which is gone now. */
@@ -315,27 +309,9 @@ export class Raft {
     this.#memberships.compactTo(index);
   }
 
-  /**
-   * Whether a snapshot that the leader offers is to be installed. Not if its last entry is in the
-   * log: then what follows is valid, and may have been answered for (section 7).
-   */
-  wantsSnapshot(base: TermRun): boolean {
-    if (this.#role !== Role.follower || base.index <= this.#commitIndex) return false;
-    if (this.#log.termAt(base.index) !== base.term) return true;
-    this.#commitUpTo(base.index);
-    return false;
-  }
-
-  /** A snapshot from the leader took the place of the whole log, durably. */
-  restored(base: TermRun, configuration: ConfigurationEntry): void {
-    assert(this.#role === Role.follower, 'a leader has all that is committed');
-    assert(base.index > this.#commitIndex, 'a snapshot is of use if it is ahead');
-    this.#log.reset(base);
-    this.#memberships.reset(configuration);
-    this.#commitIndex = base.index;
-    this.#persistedIndex = base.index;
-    this.#follower.onRestored(base.index);
-    this.#answerAppend();
+  /** Up to here entries may go, as far as members that are there do not need them any more. */
+  neededAfter(nowMs: number): number {
+    return this.#leadership?.neededAfter(nowMs) ?? Number.POSITIVE_INFINITY;
   }
 
   // Messages.
@@ -377,6 +353,9 @@ export class Raft {
       case 'heartbeatReply':
         leadership?.onHeartbeatReply(message, this.#commitIndex, nowMs);
         return undefined;
+      case 'snapshotOffer':
+        this.#onSnapshotOffer(message, nowMs);
+        return undefined;
       case 'timeoutNow':
         if (this.#role !== Role.leader && this.#memberships.isVoter(this.#self)) {
           this.campaign(nowMs, true);
@@ -405,15 +384,14 @@ export class Raft {
         break;
       default:
     }
-    const isLeaders = message.kind === 'append' || message.kind === 'heartbeat';
-    this.#follow(message.term, isLeaders ? message.from : undefined, nowMs);
+    this.#follow(message.term, isLeaders(message) ? message.from : undefined, nowMs);
     return true;
   }
 
   #answerEarlierTerm(message: Message): void {
     const { kind, from: to } = message;
     const { term } = this;
-    if (kind === 'append' || kind === 'heartbeat') {
+    if (isLeaders(message)) {
       this.#outbox.reply({ kind: 'termIsOver', from: this.#self, to, term });
     } else if (kind === 'preVote') this.#replyPreVote(message, false);
     else if (kind === 'vote') {
@@ -475,15 +453,17 @@ export class Raft {
   }
 
   #lead(nowMs: number): void {
-    const { electionTimeoutMs, heartbeatMs, appendsUnderWayMax, lastFitting } = this.#options;
+    const { electionTimeoutMs, heartbeatMs, missedMs, appendsUnderWayMax } = this.#options;
+    const { lastFitting, snapshot } = this.#options;
     this.#role = Role.leader;
     this.#leaderId = this.#self;
     this.#leadership = new Leadership(
       {
         ...{ self: this.#self, term: this.term, log: this.#log },
-        ...{ memberships: this.#memberships, electionTimeoutMs, appendsUnderWayMax, lastFitting },
+        ...{ memberships: this.#memberships, electionTimeoutMs, missedMs, appendsUnderWayMax },
+        lastFitting,
         send: (message) => this.#outbox.send(message),
-        needsSnapshot: (peer) => this.#outbox.needSnapshot(peer),
+        snapshot,
       },
       nowMs,
     );
@@ -542,6 +522,22 @@ export class Raft {
     return accepted;
   }
 
+  /**
+   * A snapshot does not replace a log that has its last entry: then what follows is valid, and may
+   * have been answered for (section 7).
+   */
+  #onSnapshotOffer({ from, base, sentMs }: SnapshotOffer, nowMs: number): void {
+    this.#onContact(from, nowMs);
+    const isThere = this.#log.termAt(base.index) === base.term;
+    if (base.index > this.#commitIndex && !isThere) {
+      this.#outbox.install({ from, base });
+      return;
+    }
+    this.#commitUpTo(base.index);
+    this.#follower.onCovered(this.#commitIndex, sentMs);
+    this.#answerAppend();
+  }
+
   /** Tells the leader how far its entries are on disk here. */
   #answerAppend(): void {
     const to = this.#leaderId;
@@ -579,4 +575,9 @@ export class Raft {
     const { electionTimeoutMs, random } = this.#options;
     this.#electionMs = nowMs + electionTimeoutMs * (1 + random());
   }
+}
+
+/** Only the leader of a term sends these. */
+function isLeaders({ kind }: Message): boolean {
+  return kind === 'append' || kind === 'heartbeat' || kind === 'snapshotOffer';
 }

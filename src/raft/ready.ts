@@ -21,8 +21,14 @@ export interface Ready {
   readonly noop: Place | undefined;
   /** May go out at once, in this order. */
   readonly messages: readonly Message[];
-  /** Peers whose next entry is not in the log any more: report with `snapshotSent`. */
-  readonly needSnapshot: readonly string[];
+  /** The leader has a snapshot without which this member cannot go on: fetch it and start anew. */
+  readonly snapshot: OfferedSnapshot | undefined;
+}
+
+export interface OfferedSnapshot {
+  readonly from: string;
+  /** The last entry that it covers. */
+  readonly base: TermRun;
 }
 
 /** What of an append is to be written: its entries from `first` on. */
@@ -50,10 +56,14 @@ export interface RaftOptions {
   /** The least time without a leader after which an election begins; the most is twice that. */
   readonly electionTimeoutMs: number;
   readonly heartbeatMs: number;
+  /** A peer that was silent for longer may have to begin with a snapshot when it comes back. */
+  readonly missedMs: number;
   /** Appends on the way to one peer. */
   readonly appendsUnderWayMax: number;
   /** The last of the entries `[first, last]` that fits into one message with those before it. */
   readonly lastFitting: (first: number, last: number) => number;
+  /** The last entry that the newest snapshot covers: no earlier one than the log's base. */
+  readonly snapshot: () => TermRun;
   /** Evenly in [0, 1): so that elections of several members seldom collide (section 5.2). */
   readonly random: () => number;
 }
@@ -69,7 +79,7 @@ export class Outbox {
   #noop: Place | undefined;
   #messages: Message[] = [];
   #afterHardState: Message[] = [];
-  #needSnapshot: string[] = [];
+  #snapshot: OfferedSnapshot | undefined;
 
   constructor(hardState: HardState) {
     this.#hardState = hardState;
@@ -102,8 +112,8 @@ export class Outbox {
     this.#noop = place;
   }
 
-  needSnapshot(peer: string): void {
-    this.#needSnapshot.push(peer);
+  install(snapshot: OfferedSnapshot): void {
+    this.#snapshot = snapshot;
   }
 
   send(message: Message): void {
@@ -121,12 +131,12 @@ export class Outbox {
       hardState: this.#hardStateReady,
       noop: this.#noop,
       messages: this.#messages,
-      needSnapshot: this.#needSnapshot,
+      snapshot: this.#snapshot,
     };
     this.#hardStateReady = undefined;
     this.#noop = undefined;
     this.#messages = [];
-    this.#needSnapshot = [];
+    this.#snapshot = undefined;
     return ready;
   }
 }

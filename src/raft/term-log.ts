@@ -87,13 +87,6 @@ export class TermLog {
     this.#runs = follows ? behind : [{ index: index + 1, term }, ...behind];
   }
 
-  /** Begins anew behind a snapshot that came from elsewhere. */
-  reset(base: TermRun): void {
-    this.#base = base;
-    this.#runs = [];
-    this.#lastIndex = base.index;
-  }
-
   /** The runs of the entries `[first, last]`. */
   runsOf(first: number, last: number): TermRun[] {
     if (last < first) return [];

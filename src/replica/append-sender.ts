@@ -18,6 +18,7 @@ export class AppendSender {
   readonly #peers: PeerPort;
   readonly #tail: EntryTail;
   readonly #reader: EntryReader;
+  readonly #onMissing: (index: number) => void;
   readonly #onFatal: (error: unknown) => void;
   #queue: Append[] = [];
   #isReading = false;
@@ -28,11 +29,13 @@ export class AppendSender {
     peers: PeerPort,
     tail: EntryTail,
     journal: Journal,
+    onMissing: (index: number) => void,
     onFatal: (error: unknown) => void,
   ) {
     this.#peers = peers;
     this.#tail = tail;
     this.#reader = new EntryReader(journal);
+    this.#onMissing = onMissing;
     this.#onFatal = onFatal;
   }
 
@@ -65,7 +68,7 @@ export class AppendSender {
     this.#isReading = false;
   }
 
-  /** What the journal does not have (any more) is not sent: the core finds out what is missing. */
+  /** What the journal does not have (any more) is not sent. */
   async #sendFromJournal(message: Append): Promise<void> {
     const { prevIndex, lastIndex } = message;
     const entries: Entry[] = [];
@@ -74,7 +77,10 @@ export class AppendSender {
       if (at < 0) {
         this.#read = (await this.#reader.read(index, readBytesMax)) ?? [];
         at = 0;
-        if (this.#read.length === 0) return;
+        if (this.#read.length === 0) {
+          this.#onMissing(index);
+          return;
+        }
       }
       const taken = this.#read.slice(at, at + lastIndex - index + 1);
       entries.push(...taken);

@@ -5,7 +5,7 @@ import type { Journal } from '../log/journal.ts';
 import type { ConfigurationEntry } from '../raft/membership.ts';
 import type { Message } from '../raft/messages.ts';
 import { Raft, Role } from '../raft/raft.ts';
-import type { HardState, Place } from '../raft/ready.ts';
+import type { HardState, OfferedSnapshot, Place } from '../raft/ready.ts';
 import type { TermRun } from '../raft/term-log.ts';
 import {
   encodeCommitMark,
@@ -41,6 +41,8 @@ export interface RaftTimes {
   /** The least time without a leader after which an election begins; the most is twice that. */
   readonly electionTimeoutMs: number;
   readonly heartbeatMs: number;
+  /** What a member lacks that was silent for longer is not kept for it. */
+  readonly missedMs: number;
 }
 
 /** What the group's log is at the start. */
@@ -70,6 +72,8 @@ export interface ConsensusOptions
   readonly times: RaftTimes;
   /** Undefined for a group of one, for ever. */
   readonly peers: PeerPort | undefined;
+  /** The last entry that the snapshot covers which others are offered. */
+  readonly snapshot: () => TermRun;
   readonly listener: ConsensusListener;
 }
 
@@ -85,6 +89,8 @@ export interface ConsensusListener {
   /** All that was committed before is applied: plans may be made. */
   onLeading(): void;
   onFollowing(): void;
+  /** The leader has a snapshot without which this member cannot go on. */
+  onSnapshotOffered(offered: OfferedSnapshot): void;
   onIdle(): void;
 }
 
@@ -119,6 +125,8 @@ export class Consensus {
   #leadingTerm = 0;
   /** Journal position after the last group that is on disk. */
   #durableEnd: number;
+  /** Position of void entries on disk, which are back after a start unless others are there. */
+  #voidFrom: number | undefined;
   #appliedIndex: number;
   #markedIndex = 0;
   #isSendingSoon = false;
@@ -140,6 +148,7 @@ export class Consensus {
         self,
         appendsUnderWayMax,
         lastFitting: (first, last) => this.#tail.lastFitting(first, last, appendBytesMax),
+        snapshot: options.snapshot,
         random: random.next,
       },
       clock.monotonicMs(),
@@ -175,7 +184,7 @@ export class Consensus {
 
   /** Where the journal is to be read from once all that is applied is in a snapshot. */
   get appliedPosition(): number {
-    return this.#waiting[0]?.start ?? this.#durableEnd;
+    return this.#waiting[0]?.start ?? this.#voidFrom ?? this.#durableEnd;
   }
 
   /** Appends an entry; `done` is called once, in a later turn. */
@@ -275,7 +284,7 @@ export class Consensus {
   #goOn(): void {
     this.#watchRole();
     this.#applyCommitted();
-    const { hardState, noop, messages } = this.#raft.takeReady();
+    const { hardState, noop, messages, snapshot } = this.#raft.takeReady();
     if (hardState !== undefined) this.#persist(hardState);
     if (noop !== undefined) {
       const { term } = noop;
@@ -285,10 +294,12 @@ export class Consensus {
       });
     }
     for (const message of messages) this.#send(message);
+    if (snapshot !== undefined) this.#options.listener.onSnapshotOffered(snapshot);
   }
 
   #send(message: Message): void {
     const { peers, journal, onFatal } = this.#options;
+    const onMissing = (index: number): void => this.#onMissing(index);
     if (peers === undefined) return;
     if (message.kind !== 'append') {
       peers.send(message, []);
@@ -296,10 +307,15 @@ export class Consensus {
     }
     let sender = this.#senders.get(message.to);
     if (sender === undefined) {
-      sender = new AppendSender(peers, this.#tail, journal, onFatal);
+      sender = new AppendSender(peers, this.#tail, journal, onMissing, onFatal);
       this.#senders.set(message.to, sender);
     }
     sender.send(message);
+  }
+
+  /** Its file was removed, maybe before the last start; or others have taken its place. */
+  #onMissing(index: number): void {
+    if (index <= this.#appliedIndex && !this.#isStopped) this.#raft.compactTo(index);
   }
 
   #persist(hardState: HardState): void {
@@ -337,9 +353,12 @@ export class Consensus {
       else if (this.#raft.termAt(entry.index) === entry.term) {
         last = entry;
         this.#waiting.push({ stored: stored[i]!, pending: one, start });
-      }
+      } else this.#voidFrom ??= start;
     }
-    if (last !== undefined) this.#raft.entriesPersisted(last.index, last.term);
+    if (last !== undefined) {
+      this.#voidFrom = undefined;
+      this.#raft.entriesPersisted(last.index, last.term);
+    }
     this.#goOn();
   }
 
@@ -389,6 +408,7 @@ export class Consensus {
   #truncateAfter(index: number): void {
     this.#tail.truncateAfter(index);
     for (const pending of this.#commit.takeBackAfter(index)) settle(pending, 'not-leader');
+    this.#voidFrom ??= this.#waiting.find(({ stored }) => stored.index > index)?.start;
     this.#waiting = this.#waiting.filter(({ stored }) => stored.index <= index);
   }
 

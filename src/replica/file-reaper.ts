@@ -8,6 +8,12 @@ interface Cursor {
   row: number;
 }
 
+export interface Removed {
+  readonly files: readonly LogFile[];
+  /** In others nothing is alive either, but something needs them. */
+  readonly isMoreDead: boolean;
+}
+
 /**
  * Finds sealed journal files in which nothing is alive any more: every record lies below its
  * partition's log start, or the partition is gone. What is dead stays dead, so the search goes
@@ -24,19 +30,22 @@ export class FileReaper {
   }
 
   /**
-   * Removes dead files that lie wholly before `position` (a durable snapshot's), and answers them
-   * in their order.
+   * Removes dead files that lie wholly before `position` (a durable snapshot's) and have nothing
+   * after the entry `index`, and answers them in their order, and whether others have to wait.
    */
-  async removeDead(position: number): Promise<readonly LogFile[]> {
+  async removeDead(position: number, index: number): Promise<Removed> {
     const dead: LogFile[] = [];
-    for (const logFile of this.#journal.logFiles.slice(0, -1)) {
+    let isMoreDead = false;
+    for (const [i, logFile] of this.#journal.logFiles.slice(0, -1).entries()) {
       if (logFile.end > position || logFile.index === undefined) continue;
-      if (await this.#isDead(logFile)) dead.push(logFile);
+      if (!(await this.#isDead(logFile))) continue;
+      if (logFile.lastIndex > index || (logFile.header.voids && i > 0)) isMoreDead = true;
+      else dead.push(logFile);
     }
     // What they died of must be on disk before they go.
     if (dead.length > 0) await this.#journal.flush();
     await this.#journal.remove(dead);
-    return dead;
+    return { files: dead, isMoreDead };
   }
 
   async #isDead(logFile: LogFile): Promise<boolean> {

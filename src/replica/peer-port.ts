@@ -5,4 +5,6 @@ import type { Message } from '../raft/messages.ts';
 export interface PeerPort {
   /** `entries` are those of an append, and belong to the port from then on. */
   send(message: Message, entries: readonly Entry[]): void;
+  /** A request for a snapshot; undefined if the other member does not answer. */
+  ask(member: string, request: Buffer): Promise<Buffer | undefined>;
 }

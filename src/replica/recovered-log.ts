@@ -1,4 +1,3 @@
-import { assert } from '../core/assert.ts';
 import { copyEntry } from '../log/entry-reader.ts';
 import type { StoredEntry } from '../log/format.ts';
 import type { OnRecoveredEntry } from '../log/recovery.ts';
@@ -62,15 +61,6 @@ export class RecoveredLog {
       this.#commitTo(entry.index - 1);
       this.#apply(entry, index);
     } else this.#held.push({ entry: copyEntry(entry), position, index });
-  };
-
-  readonly onRewound = (index: number): void => {
-    assert(index >= this.#state.appliedIndex, 'what is committed is never void');
-    this.#held = this.#held.filter(({ entry }) => entry.index <= index);
-    while (this.runs.length > 0 && this.runs.at(-1)!.index > index) this.runs.pop();
-    while (this.configurations.length > 0 && this.configurations.at(-1)!.index > index) {
-      this.configurations.pop();
-    }
   };
 
   get #isAlone(): boolean {

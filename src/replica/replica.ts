@@ -1,13 +1,19 @@
 import type { Clock } from '../core/clock.ts';
 import { BrokerError } from '../core/errors.ts';
+import type { Logger } from '../core/logger.ts';
 import type { Random } from '../core/random.ts';
 import { type FilePort, isCode } from '../log/file-port.ts';
 import type { StoredEntry } from '../log/format.ts';
 import { Journal } from '../log/journal.ts';
-import { keepNewestSnapshot, readSnapshot, writeSnapshot } from '../log/snapshot-file.ts';
+import {
+  keepNewestSnapshot,
+  readSnapshot,
+  type SnapshotFacts,
+  writeSnapshot,
+} from '../log/snapshot-file.ts';
 import type { Configuration } from '../raft/membership.ts';
 import type { Raft } from '../raft/raft.ts';
-import { TermLog, type TermRun } from '../raft/term-log.ts';
+import type { TermRun } from '../raft/term-log.ts';
 import { decodeLogFacts, encodeLogFacts, type LogFacts } from '../state/commands.ts';
 import { EntryType } from '../state/entry-types.ts';
 import { leaderEpochOf } from '../state/leader-epoch.ts';
@@ -16,8 +22,12 @@ import { type Command, Consensus, type LogStart, type RaftTimes } from './consen
 import { DiskGuard, type DiskGuardOptions } from './disk-guard.ts';
 import { FileReaper } from './file-reaper.ts';
 import type { Done, Outcome } from './group-commit.ts';
+import { endInstall } from './install-folder.ts';
+import { logReach } from './log-reach.ts';
 import type { PeerPort } from './peer-port.ts';
 import { RecoveredLog } from './recovered-log.ts';
+import { SnapshotFetch } from './snapshot-fetch.ts';
+import { SnapshotSource } from './snapshot-source.ts';
 import { SnapshotTrigger } from './snapshot-trigger.ts';
 
 export interface JournalSettings {
@@ -35,6 +45,15 @@ export interface JournalSettings {
   readonly snapshotBytes: number;
 }
 
+export interface GroupOptions {
+  readonly peers: PeerPort;
+  readonly log: Logger;
+  /** What is fetched of a snapshot in a second, on average. */
+  readonly fetchBytesPerSecondMax: number;
+  /** All of a snapshot is there: `stop` puts it in place, then the replica is to be opened anew. */
+  readonly onSnapshotFetched: () => void;
+}
+
 export interface ReplicaOptions {
   readonly files: FilePort;
   readonly folder: string;
@@ -45,7 +64,7 @@ export interface ReplicaOptions {
   readonly journal: JournalSettings;
   readonly disk: DiskGuardOptions;
   /** The other members of the group; undefined for a group of one. */
-  readonly peers?: PeerPort;
+  readonly group?: GroupOptions;
   /** False for a member that others founded the group without: it waits to be taken in. */
   readonly isFounder?: boolean;
   readonly times?: RaftTimes;
@@ -73,7 +92,7 @@ const idleMarkMs = 1000;
 /** After deletions, files are removed with this delay. */
 const removalDelayMs = 5000;
 /** They play no part in a group of one voter, which elects itself. */
-const defaultTimes = { electionTimeoutMs: 400, heartbeatMs: 50 };
+const defaultTimes = { electionTimeoutMs: 400, heartbeatMs: 50, missedMs: 60_000 };
 
 /**
  * One tenant: journal, consensus and state machine, in this order for every entry: persist, commit,
@@ -93,6 +112,10 @@ export class Replica {
   /** Journal positions of the two newest durable snapshots, the older one first. */
   #snapshotPositions: [number, number];
   readonly #snapshots: SnapshotTrigger;
+  /** The last entry that the newest of them covers. */
+  #snapshotBase: TermRun;
+  readonly #source: SnapshotSource;
+  readonly #fetch: SnapshotFetch | undefined;
   #housekeeping: Promise<void> | undefined;
 
   private constructor(
@@ -100,7 +123,7 @@ export class Replica {
     state: StateMachine,
     journal: Journal,
     disk: DiskGuard,
-    start: { readonly position: number; readonly image?: Buffer },
+    start: SnapshotFacts & { readonly image?: Buffer },
     log: LogStart,
   ) {
     this.#options = options;
@@ -114,7 +137,16 @@ export class Replica {
       journalBytesMin: options.journal.snapshotBytes,
       imageBytes: start.image?.length ?? 0,
     });
+    this.#snapshotBase = { index: start.index, term: start.term };
     this.#reaper = new FileReaper(journal, state);
+    this.#source = new SnapshotSource({
+      ...{ files: options.files, clock: options.clock, journal },
+      folder: snapshotFolder(options.folder),
+      onOutrun: () => {
+        if (this.#housekeeping === undefined) this.#startHousekeeping(true, false);
+      },
+    });
+    if (options.group !== undefined) this.#fetch = this.#newFetch(options.group);
     this.#consensus = new Consensus({
       journal,
       clock: options.clock,
@@ -122,12 +154,13 @@ export class Replica {
       self: options.voter,
       start: log,
       times: options.times ?? defaultTimes,
-      peers: options.peers,
+      peers: options.group?.peers,
       sync: options.journal.sync,
       aheadBytesMin: options.journal.aheadBytesMin ?? aheadBytesMin,
       besideSyncMsMin: options.journal.besideSyncMsMin ?? besideSyncMsMin,
       release: () => this.disk.release(),
       onFatal: options.onFatal,
+      snapshot: () => this.#source.base ?? this.#snapshotBase,
       listener: {
         onWritten: (bytes) => this.disk.wrote(bytes),
         apply: (entry) => this.#apply(entry),
@@ -144,6 +177,7 @@ export class Replica {
         onFollowing: () => {
           for (const listener of this.#listeners) listener.onFollowing?.();
         },
+        onSnapshotOffered: (offered) => this.#fetch?.offer(offered),
         onIdle: () => this.#onIdle(),
       },
     });
@@ -154,6 +188,7 @@ export class Replica {
   static async open(options: ReplicaOptions): Promise<{ replica: Replica; cutBytes: number }> {
     const { files, folder, voter } = options;
     const state = new StateMachine();
+    await endInstall(files, folder);
     await files.makeFolder(snapshotFolder(folder));
     const snapshot = await readSnapshot(files, snapshotFolder(folder));
     const facts = snapshot === undefined ? noFacts : decodeLogFacts(snapshot.hardState);
@@ -173,7 +208,6 @@ export class Replica {
       onFatal: options.onFatal,
       start,
       onEntry: recovered.onEntry,
-      onRewound: recovered.onRewound,
     });
     const replica = new Replica(options, state, journal, disk, start, {
       configuration: {
@@ -237,16 +271,24 @@ export class Replica {
     this.#consensus.afterPlanned(done);
   }
 
+  /** Answers another member that fetches a snapshot; throws for what is no request. */
+  answerFetch(request: Buffer): Promise<readonly Buffer[]> {
+    return this.#source.answer(request);
+  }
+
   /** Takes no new proposals, finishes those that are there, and closes the files. */
   async stop(): Promise<void> {
     this.#stopped = true;
     this.#cancelIdle?.();
     this.#cancelRemoval?.();
     this.disk.stop();
+    await this.#fetch?.stop();
     await this.#consensus.stop();
     await this.#housekeeping;
     if (this.journal.markIsDue) await this.#consensus.mark();
+    await this.#source.stop();
     await this.journal.close();
+    await this.#fetch?.putInPlace(this.raft.hardState);
   }
 
   /** Resolves when everything that was proposed so far is on disk. */
@@ -321,15 +363,63 @@ export class Replica {
     );
   }
 
+  #newFetch(group: GroupOptions): SnapshotFetch {
+    const { files, folder, clock, random, journal, onFatal } = this.#options;
+    const { peers, log, fetchBytesPerSecondMax: bytesPerSecondMax } = group;
+    const { fileBytesMax, fileExtentsMax } = journal;
+    return new SnapshotFetch({
+      ...{ files, folder, clock, random, log, fileBytesMax, fileExtentsMax, bytesPerSecondMax },
+      ask: (member, request) => peers.ask(member, request),
+      onFatal,
+      keptFiles: () => {
+        const { logFiles } = this.journal;
+        const end = logFiles.findIndex(
+          ({ index, lastIndex }) => index === undefined || lastIndex > this.state.appliedIndex,
+        );
+        return logFiles.slice(0, end);
+      },
+      undisturbed: (work) => this.#undisturbed(work),
+      mayGrow: (bytes) => this.disk.mayGrow(bytes),
+      onFetched: group.onSnapshotFetched,
+    });
+  }
+
+  /** Between the jobs of housekeeping. */
+  async #undisturbed<T>(work: () => Promise<T>): Promise<T> {
+    while (this.#housekeeping !== undefined) await this.#housekeeping;
+    const working = work();
+    const over = (): void => {
+      this.#housekeeping = undefined;
+    };
+    this.#housekeeping = working.then(over, over);
+    return working;
+  }
+
   async #keepHouse(writesSnapshot: boolean, removesAll: boolean): Promise<void> {
     if (!this.disk.isCritical) await this.journal.seal(this.state.appliedIndex);
     if (!writesSnapshot) return;
     await this.#writeSnapshot();
     if (removesAll) await this.#forgetOlderSnapshots();
-    const removed = await this.#reaper.removeDead(this.#snapshotPositions[0]);
-    const last = removed.at(-1);
+    await this.#fetch?.discard();
+    const { files, isMoreDead } = await this.#reaper.removeDead(
+      this.#snapshotPositions[0],
+      this.#neededAfter,
+    );
+    const last = files.at(-1);
     // Other members can be given only what follows.
-    if (last !== undefined) this.raft.compactTo(last.lastIndex);
+    if (last !== undefined) {
+      this.raft.compactTo(last.lastIndex);
+      await this.#source.onRemoved(last.lastIndex);
+    }
+    if (isMoreDead) this.#removeSoon();
+  }
+
+  /** What follows this entry is still to be given to other members, as long as there is room. */
+  get #neededAfter(): number {
+    const { clock, journal } = this.#options;
+    if (!this.disk.mayGrow(2 * journal.fileBytesMax)) return Number.POSITIVE_INFINITY;
+    const fetched = this.#source.base?.index ?? Number.POSITIVE_INFINITY;
+    return Math.min(fetched, this.raft.neededAfter(clock.monotonicMs()));
   }
 
   /** Afterwards the newest snapshot is the only one, so that files below it may go. */
@@ -367,36 +457,12 @@ export class Replica {
       throw error;
     }
     this.#snapshotPositions = [this.#snapshotPositions[1], facts.position];
+    this.#snapshotBase = { index: facts.index, term: facts.term };
   }
 }
 
 function isAlone({ voters }: Configuration, self: string): boolean {
   return voters.length === 1 && voters[0] === self;
-}
-
-/**
- * How far back the entries reach that other members can be given: as far as the snapshot says, and
- * no further than where a file was removed.
- */
-function logReach(
-  { logFiles }: Journal,
-  { base, runs: covered }: LogFacts,
-  start: { readonly index: number; readonly term: number },
-  recovered: readonly TermRun[],
-): { readonly base: TermRun; readonly runs: readonly TermRun[] } {
-  const startPlace = { index: start.index, term: start.term };
-  if (base === undefined) return { base: startPlace, runs: recovered };
-  let first = Number.POSITIVE_INFINITY;
-  for (const { header, lastIndex } of [...logFiles].reverse()) {
-    if (lastIndex + 1 < first && first !== Number.POSITIVE_INFINITY) break;
-    // A file whose entries are all void may begin behind those that took their places.
-    first = Math.min(first, header.firstIndex);
-  }
-  const log = new TermLog(base, covered, start.index);
-  log.compactTo(Math.min(Math.max(base.index, first - 1), start.index));
-  const known = log.runs;
-  const isSame = known.at(-1)?.term === recovered[0]?.term;
-  return { base: log.base, runs: [...known, ...recovered.slice(isSame ? 1 : 0)] };
 }
 
 function mayFreeFiles(entryType: number): boolean {

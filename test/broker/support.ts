@@ -146,6 +146,7 @@ export class TestNode {
       files: this.#options.files ?? nodeFiles,
       directoryId: 'test',
       ...(this.#options.opener !== undefined && { opener: this.#options.opener }),
+      onSnapshotFetched: () => assert.fail('a node on its own fetches nothing'),
       onFatal: (error) => this.#fatal.push(error),
     });
   }

@@ -27,6 +27,13 @@ const messages: Readonly<
   }),
   heartbeat: fc.record({ ...envelope, commitIndex: place, sentMs: ms }),
   heartbeatReply: fc.record({ ...envelope, hasEntries: fc.boolean(), sentMs: ms }),
+  snapshotOffer: fc.record({
+    ...{
+      ...envelope,
+      base: fc.tuple(place, place).map(([index, term]) => ({ index, term })),
+      sentMs: ms,
+    },
+  }),
   timeoutNow: fc.record(envelope),
   termIsOver: fc.record(envelope),
 };

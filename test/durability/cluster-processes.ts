@@ -3,6 +3,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { Kafka, logLevel } from 'kafkajs';
+import { freePorts } from '../free-ports.ts';
 
 const bin = fileURLToPath(new URL('../../../bin/keylane.cjs', import.meta.url));
 const secret = 'the secret of the tests';
@@ -10,28 +11,40 @@ const secret = 'the secret of the tests';
 export class ClusterProcesses {
   readonly ids = [1, 2, 3];
   readonly #folder: string;
-  readonly #port: number;
+  readonly #settings: readonly string[];
   readonly #children = new Map<number, ChildProcess>();
+  /** For clients, then for the other nodes. */
+  readonly #ports: readonly number[];
 
-  /** Six ports from `port` on have to be free. */
-  constructor(folder: string, port: number) {
+  private constructor(folder: string, settings: readonly string[], ports: readonly number[]) {
     this.#folder = folder;
-    this.#port = port;
+    this.#settings = settings;
+    this.#ports = ports;
+  }
+
+  /** `settings`: `NAME=VALUE` for all nodes. */
+  static async create(folder: string, settings: readonly string[] = []): Promise<ClusterProcesses> {
+    return new ClusterProcesses(folder, settings, await freePorts(6));
   }
 
   get brokers(): string[] {
-    return this.ids.map((id) => `127.0.0.1:${this.#port + id}`);
+    return this.ids.map((id) => `127.0.0.1:${this.#ports[id - 1]}`);
   }
 
-  /** Resolves when the node serves clients. */
-  async start(id: number): Promise<void> {
-    const peers = this.ids.map((one) => `${one}@127.0.0.1:${this.#port + 3 + one}`).join(',');
+  folder(id: number): string {
+    return `${this.#folder}/${id}`;
+  }
+
+  /** Resolves when the node serves clients. `isAlone`: it knows of no others. */
+  async start(id: number, isAlone = false): Promise<void> {
+    const peers = this.ids.map((one) => `${one}@127.0.0.1:${this.#ports[one + 2]}`).join(',');
+    const settings = ['admin.listen=', 'group.initial.rebalance.delay.ms=0', ...this.#settings];
     const child = spawn(
       process.execPath,
       [
-        ...[bin, 'start', '--node-id', String(id), '--cluster', peers],
-        ...['--listen', `127.0.0.1:${this.#port + id}`, '--data', `${this.#folder}/${id}`],
-        ...['--set', 'admin.listen=', '--set', 'group.initial.rebalance.delay.ms=0'],
+        ...[bin, 'start', '--node-id', String(id), ...(isAlone ? [] : ['--cluster', peers])],
+        ...['--listen', `127.0.0.1:${this.#ports[id - 1]}`, '--data', this.folder(id)],
+        ...settings.flatMap((setting) => ['--set', setting]),
       ],
       {
         stdio: ['ignore', 'pipe', 'inherit'],

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
@@ -8,13 +8,21 @@ import { ClusterProcesses } from './cluster-processes.ts';
 
 const partitions = 3;
 
-async function startCluster(t: TestContext, port: number): Promise<ClusterProcesses> {
+async function newCluster(
+  t: TestContext,
+  settings: readonly string[] = [],
+): Promise<ClusterProcesses> {
   const folder = await mkdtemp(join(tmpdir(), 'keylane-cluster-'));
-  const cluster = new ClusterProcesses(folder, port);
+  const cluster = await ClusterProcesses.create(folder, settings);
   t.after(async () => {
     cluster.stop();
     await rm(folder, { recursive: true, force: true });
   });
+  return cluster;
+}
+
+async function startCluster(t: TestContext): Promise<ClusterProcesses> {
+  const cluster = await newCluster(t);
   await cluster.startAll();
   return cluster;
 }
@@ -127,7 +135,7 @@ async function begin(cluster: ClusterProcesses, topic: string) {
 }
 
 test('three processes lose nothing when the leader, a follower, or each in turn goes', async (t) => {
-  const cluster = await startCluster(t, 19510);
+  const cluster = await startCluster(t);
   const { load, producer } = await begin(cluster, 'orders');
   const leader = await cluster.whole();
   await cluster.end(leader, 'SIGKILL');
@@ -153,7 +161,7 @@ test('three processes lose nothing when the leader, a follower, or each in turn 
 });
 
 test('a leader that was stopped for a while answers nothing stale and acknowledges nothing', async (t) => {
-  const cluster = await startCluster(t, 19520);
+  const cluster = await startCluster(t);
   const { load, producer } = await begin(cluster, 'orders');
   const leader = await cluster.whole();
   // kafkajs waits for the stopped node for half a minute; others find the new leader at once.
@@ -173,4 +181,56 @@ test('a leader that was stopped for a while answers nothing stale and acknowledg
   await load.stop();
   await producer.disconnect();
   await check(cluster, 'orders', load);
+});
+
+test('nodes that come when the beginning of the log is deleted have all that is left', async (t) => {
+  const settings = ['journal.file.bytes=1048576', 'journal.snapshot.bytes=65536'];
+  const cluster = await newCluster(t, settings);
+  await cluster.start(1, true);
+  const kafka = cluster.client('first', undefined);
+  const [admin, producer] = [kafka.admin(), kafka.producer()];
+  await admin.connect();
+  await producer.connect();
+  await admin.createTopics({ topics: [{ topic: 'orders', numPartitions: 1 }] });
+  const value = (i: number) => `${i}-${'x'.repeat(20_000)}`;
+  const count = 400;
+  for (let i = 0; i < count; i++) {
+    await producer.send({ topic: 'orders', messages: [{ value: value(i) }] });
+  }
+  const kept = 50;
+  // kafkajs looks for the leader in what it has heard so far.
+  await admin.fetchTopicOffsets('orders');
+  const from = [{ partition: 0, offset: String(count - kept) }];
+  await admin.deleteTopicRecords({ topic: 'orders', partitions: from });
+  const journal = `${cluster.folder(1)}/default/journal`;
+  while ((await readdir(journal)).includes('00000000000000000000.journal')) {
+    await producer.send({ topic: 'other', messages: [{ value: 'goes on' }] });
+  }
+  await admin.disconnect();
+  await producer.disconnect();
+  await cluster.end(1, 'SIGTERM');
+
+  await cluster.startAll();
+  await cluster.end(1, 'SIGKILL');
+  const leader = await cluster.whole(2);
+  assert.notEqual(leader, 1);
+  const found: string[] = [];
+  const consumer = cluster.client('reader', 1).consumer({ groupId: 'reader' });
+  await consumer.connect();
+  await consumer.subscribe({ topic: 'orders', fromBeginning: true });
+  await new Promise<void>((resolve, reject) => {
+    const eachMessage = async ({
+      message,
+    }: {
+      readonly message: { readonly value: Buffer | null };
+    }) => {
+      if (found.push(message.value!.toString()) === kept) resolve();
+    };
+    consumer.run({ eachMessage }).catch(reject);
+  });
+  await consumer.disconnect();
+  assert.deepEqual(
+    found,
+    Array.from({ length: kept }, (_, i) => value(count - kept + i)),
+  );
 });

@@ -44,6 +44,22 @@ test('reads, lengths and modes', async (t) => {
   await again.close();
 });
 
+test('a folder is removed with all that is in it, or renamed; a file may have two names', async (t) => {
+  const root = temporaryFolder(t);
+  const at = (path: string) => join(root, path);
+  await nodeFiles.removeFolder(at('none/of/these'));
+  await nodeFiles.makeFolder(at('a/b'));
+  const file = await nodeFiles.open(at('a/b/file'), 'create');
+  await file.write([Buffer.from('content')], 0);
+  await file.close();
+  await nodeFiles.link(at('a/b/file'), at('other'));
+  await nodeFiles.rename(at('a'), at('c'));
+  assert.deepEqual(await nodeFiles.list(at('c/b')), ['file']);
+  await nodeFiles.removeFolder(at('c'));
+  assert.deepEqual(readdirSync(root), ['other']);
+  assert.equal(readFileSync(at('other'), 'latin1'), 'content');
+});
+
 test('folders are made, listed and synced', async (t) => {
   const root = temporaryFolder(t);
   const folder = join(root, 'a/b/c');

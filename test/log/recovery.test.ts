@@ -296,3 +296,21 @@ test('what was made void stays void when nothing has taken its place yet', async
   );
   await second.journal.close();
 });
+
+test('a snapshot may have been taken in the midst of what was void by then', async () => {
+  const disk = new SimDisk({ random: seededRandom(1) });
+  const first = await openJournal(disk.files());
+  const old = (...indexes: number[]) =>
+    indexes.map((index) => plainEntry(index, Buffer.from('old')));
+  const [, , position] = await appendGroups(first.journal, [old(1, 2), old(3), old(4, 5)]);
+  await first.journal.rewind(2, 1);
+  await first.journal.append([{ ...plainEntry(3, Buffer.from('new')), term: 2 }]);
+  await first.journal.close();
+  const start = { position: position!, index: 2, term: 1 };
+  const second = await openJournal(disk.files(), { start });
+  assert.deepEqual(
+    second.found.map(({ index, meta }) => `${index} ${meta}`),
+    ['3 new'],
+  );
+  await second.journal.close();
+});

@@ -52,9 +52,6 @@ export async function openJournal(
       found.push(copyOf(entry));
       index(entry);
     },
-    onRewound: (index) => {
-      while (found.length > 0 && found.at(-1)!.index > index) found.pop();
-    },
     sync: 'always',
     syncIntervalMs: 50,
     fileBytesMax: 64 * 1024,

@@ -1,6 +1,4 @@
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
-import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import type { ClusterView } from '../../src/broker/admin/cluster-view.ts';
@@ -10,18 +8,10 @@ import { buildBatch } from '../../src/protocol/records/build.ts';
 import { metadataRequest, metadataResponse } from '../../src/protocol/schema/03-metadata.ts';
 import { produceTo } from '../broker/records.ts';
 import { TestClient } from '../broker/support.ts';
+import { freePorts } from '../free-ports.ts';
 import { run, startBroker, temporaryFolder } from './support.ts';
 
 const environment = { KEYLANE_CLUSTER_SECRET: 'a secret of the nodes' };
-
-async function freePorts(count: number): Promise<number[]> {
-  const servers = Array.from({ length: count }, () => createServer().listen(0, '127.0.0.1'));
-  await Promise.all(servers.map((server) => once(server, 'listening')));
-  const ports = servers.map((server) => (server.address() as AddressInfo).port);
-  for (const server of servers) server.close();
-  await Promise.all(servers.map((server) => once(server, 'close')));
-  return ports;
-}
 
 /** Asks until the cluster is as expected. */
 async function awaitCluster(

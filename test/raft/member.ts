@@ -92,8 +92,15 @@ export class Member {
       {
         ...{ self: this.id, configuration, configurations, hardState },
         ...{ base: { index, term }, runs, lastIndex, commitIndex: index },
-        ...{ electionTimeoutMs, heartbeatMs, appendsUnderWayMax: 4, random: this.#random },
+        ...{
+          electionTimeoutMs,
+          heartbeatMs,
+          missedMs: 1000,
+          appendsUnderWayMax: 4,
+          random: this.#random,
+        },
         lastFitting: (first, last) => Math.min(last, first + entriesPerMessage - 1),
+        snapshot: () => this.disk.snapshot,
       },
       nowMs,
     );
@@ -165,15 +172,13 @@ export class Member {
     this.raft.compactTo(index);
   }
 
-  /** Answers whether it was installed. */
-  offer({ index, term, configuration }: Snapshot): boolean {
-    if (this.writes.length > 0 || !this.raft.wantsSnapshot({ index, term })) return false;
+  /** It takes the place of the whole log, and the member starts anew; not its term and vote. */
+  install({ index, term, configuration }: Snapshot, nowMs: number): void {
+    this.disk.hardState = this.raft.hardState;
     this.disk.snapshot = { index, term, configuration };
     this.disk.entries = [];
     this.disk.entries.length = index + 1;
-    this.entries = [...this.disk.entries];
-    this.raft.restored({ index, term }, configuration);
-    return true;
+    this.start(nowMs);
   }
 
   #write(first: number, entries: readonly Entry[], truncateAfter?: number): void {

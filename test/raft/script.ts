@@ -15,7 +15,7 @@
  *     change a voters … learners … new members
  *     hand-over a [b]              leadership goes to another one
  *     compact a INDEX              a snapshot covers the log up to there
- *     offer a b                    the snapshot of a arrives at b
+ *     install a b                  b has fetched the snapshot of a
  *     crash a [WRITES]             so many of the writes on their way have arrived
  *     start a                      again, from its disk
  *     status [a …]                 what they are; `log a` what they have
@@ -59,7 +59,10 @@ export class ScriptedCluster {
         if (!raft.handOver(this.#nowMs, to)) this.#say(`${id}: to nobody`);
       }),
     compact: ([id, index]) => this.#members.get(id!)!.compact(Number(index)),
-    offer: ([from, to]) => this.#offer(this.#members.get(from!)!, to!),
+    install: ([from, to]) => {
+      const { snapshot } = this.#members.get(from!)!.disk;
+      this.#each([to!], (member) => member.install(snapshot, this.#nowMs));
+    },
     crash: ([id, writes]) => this.#members.get(id!)!.crash(Number(writes ?? 0)),
     start: ([id]) => this.#members.get(id!)!.start(this.#nowMs),
     status: (ids) => {
@@ -133,7 +136,7 @@ export class ScriptedCluster {
 
   #after(member: Member): void {
     const { role } = member.raft;
-    const { hardState, noop, sent, needSnapshot } = member.take();
+    const { hardState, noop, sent, snapshot } = member.take();
     if (hardState !== undefined) {
       this.#say(`${member.id}: ${role}, term ${hardState.term}, vote ${hardState.votedFor}`);
     }
@@ -142,7 +145,11 @@ export class ScriptedCluster {
       this.#flights.push(each);
       this.#say(shown(each.message));
     }
-    for (const peer of needSnapshot) this.#say(`${member.id}: ${peer} needs a snapshot`);
+    if (snapshot !== undefined) {
+      this.#say(
+        `${member.id}: needs the snapshot of ${snapshot.from} up to ${snapshot.base.index}`,
+      );
+    }
   }
 
   #persist(args: readonly string[]): void {
@@ -194,18 +201,6 @@ export class ScriptedCluster {
     this.#out.length = before;
     for (const member of up) this.#say(statusOf(member));
   }
-
-  #offer(from: Member, to: string): void {
-    const member = this.#members.get(to)!;
-    const { snapshot } = from.disk;
-    const isTaken = member.offer(snapshot);
-    this.#say(
-      `${to}: ${isTaken ? 'installs' : 'does not need'} the snapshot up to ${snapshot.index}`,
-    );
-    this.#after(member);
-    from.raft.snapshotSent(to, snapshot.index);
-    this.#after(from);
-  }
 }
 
 function configurationOf(words: readonly string[]): Configuration {
@@ -256,6 +251,8 @@ function shown(message: Message): string {
       return `${head}, ${message.prevIndex}: try ${message.hintIndex}/${message.hintTerm}`;
     case 'heartbeat':
       return `${head}, committed ${message.commitIndex}`;
+    case 'snapshotOffer':
+      return `${head}, up to ${message.base.index}/${message.base.term}`;
     default:
       return head;
   }

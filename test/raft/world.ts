@@ -92,7 +92,8 @@ export class RaftWorld {
   #isHealed = false;
   #nowMs = 0;
   #flights: { readonly atMs: number; readonly sent: Sent }[] = [];
-  #offers: { readonly atMs: number; readonly from: string; readonly to: string }[] = [];
+  /** Snapshots on their way. */
+  #installs: { readonly atMs: number; readonly from: string; readonly to: string }[] = [];
   readonly #leaders = new Map<number, string>();
   /** What was applied anywhere, by index: it is so everywhere and for ever. */
   readonly #committed: Entry[] = [];
@@ -141,7 +142,7 @@ export class RaftWorld {
     else this.#act(one, nowMs);
     this.#after(one);
     this.#deliver();
-    this.#deliverOffers();
+    this.#install();
     this.#checkReads();
   }
 
@@ -231,12 +232,14 @@ export class RaftWorld {
   #after(one: Inhabitant): void {
     const { member } = one;
     const truncations = member.truncations;
-    const { noop, sent, needSnapshot } = member.take();
+    const { noop, sent, snapshot } = member.take();
     this.totals.truncations += member.truncations - truncations;
     if (noop !== undefined) this.#onLeader(member, noop.term);
     for (const each of sent) this.#post(each);
-    for (const to of needSnapshot) {
-      this.#offers.push({ atMs: this.#nowMs + this.#random() * 100, from: member.id, to });
+    const isUnderWay = this.#installs.some(({ to }) => to === member.id);
+    if (snapshot !== undefined && !isUnderWay) {
+      const atMs = this.#nowMs + this.#random() * 100;
+      this.#installs.push({ atMs, from: snapshot.from, to: member.id });
     }
     this.#apply(one);
   }
@@ -273,20 +276,23 @@ export class RaftWorld {
     }
   }
 
-  #deliverOffers(): void {
-    const due = this.#offers.filter(({ atMs }) => atMs <= this.#nowMs);
-    this.#offers = this.#offers.filter(({ atMs }) => atMs > this.#nowMs);
-    for (const offer of due) {
-      const leader = this.#all.get(offer.from)!.member;
-      const peer = this.#all.get(offer.to)!;
-      const { snapshot } = leader.disk;
-      const isLost = this.#isCut(offer) || this.#random() < this.#faults.loss;
-      if (!isLost && peer.member.isUp && peer.member.offer(snapshot)) {
-        peer.applied = snapshot.index;
-        this.totals.snapshots++;
-      }
-      if (peer.member.isUp) this.#after(peer);
-      if (leader.isUp) leader.raft.snapshotSent(offer.to, isLost ? undefined : snapshot.index);
+  /** The snapshot that arrives may be another one than was offered. */
+  #install(): void {
+    const due = this.#installs.filter(({ atMs }) => atMs <= this.#nowMs);
+    this.#installs = this.#installs.filter(({ atMs }) => atMs > this.#nowMs);
+    for (const { from, to } of due) {
+      const { snapshot } = this.#all.get(from)!.member.disk;
+      const one = this.#all.get(to)!;
+      const { isUp } = one.member;
+      const isOf = isUp && snapshot.index > one.member.raft.commitIndex;
+      if (!isOf || this.#isCut({ from, to }) || this.#random() < this.#faults.loss) continue;
+      // What it lacks may have come by another way meanwhile.
+      if (one.member.raft.termAt(snapshot.index) === snapshot.term) continue;
+      one.member.install(snapshot, one.clock(this.#nowMs));
+      one.applied = snapshot.index;
+      one.lastCommit = snapshot.index;
+      this.totals.snapshots++;
+      this.#after(one);
     }
   }
 

@@ -226,7 +226,7 @@ test('damage in the newest snapshot: the one before it and the journal give the 
 
 test('a start that holds back what is not committed knows where in the journal it begins', async () => {
   const machine = new TestMachine();
-  const unreachable: PeerPort = { send: () => undefined };
+  const unreachable: PeerPort = { send: () => undefined, ask: async () => undefined };
   const node = await machine.start({ peers: unreachable });
   await node.createTopic();
   const { consensus } = node.replica;

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { codecs } from '../../src/core/codecs.ts';
+import { silentLogger } from '../../src/core/logger.ts';
 import { seededRandom } from '../../src/core/random.ts';
 import type { FilePort } from '../../src/log/file-port.ts';
 import { buildBatch } from '../../src/protocol/records/build.ts';
@@ -54,7 +55,12 @@ export class TestMachine {
         ...options.journal,
       },
       disk: options.disk ?? { lowWaterBytes: 0, reserveBytes: 0 },
-      ...(options.peers === undefined ? {} : { peers: options.peers }),
+      ...(options.peers !== undefined && {
+        group: {
+          ...{ peers: options.peers, log: silentLogger, fetchBytesPerSecondMax: 1e9 },
+          onSnapshotFetched: () => assert.fail('nobody offers a snapshot'),
+        },
+      }),
       onFatal: (error) => this.fatal.push(error),
     });
     const { replica } = await this.clock.run(opening);

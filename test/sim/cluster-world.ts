@@ -7,19 +7,20 @@ import assert from 'node:assert/strict';
 import { nextConfiguration } from '../../src/cluster/formation.ts';
 import { encodeMessage } from '../../src/cluster/peer-codec.ts';
 import { codecs } from '../../src/core/codecs.ts';
-import { crc32c } from '../../src/core/crc32c.ts';
 import type { Random } from '../../src/core/random.ts';
-import { EntryReader } from '../../src/log/entry-reader.ts';
-import type { Entry, StoredEntry } from '../../src/log/format.ts';
+import type { Entry } from '../../src/log/format.ts';
 import { ErrorCode } from '../../src/protocol/error-codes.ts';
 import { buildBatch } from '../../src/protocol/records/build.ts';
 import type { Message } from '../../src/raft/messages.ts';
-import { Role } from '../../src/raft/raft.ts';
 import type { Replica } from '../../src/replica/replica.ts';
-import { encodeOffsetsCommitted, encodeTopicCreated } from '../../src/state/commands.ts';
+import {
+  encodeLogStarts,
+  encodeOffsetsCommitted,
+  encodeTopicCreated,
+} from '../../src/state/commands.ts';
 import { EntryType } from '../../src/state/entry-types.ts';
-import { readStoredBatch } from '../../src/state/stored-batch.ts';
 import { topicSettings } from '../replica/topic-settings.ts';
+import { ClusterTruth } from './cluster-truth.ts';
 import { SimClock } from './sim-clock.ts';
 import type { SimDisk } from './sim-files.ts';
 import { SimNode } from './sim-node.ts';
@@ -40,6 +41,15 @@ export interface ClusterCounts {
   fullDisks: number;
   starts: number;
   handOvers: number;
+  installs: number;
+  /** Machines that got a new disk. */
+  wipes: number;
+  /** Times that records were deleted from the beginning of a partition. */
+  deletions: number;
+  filesRemoved: number;
+  filesSealed: number;
+  /** Ends of a process while it wrote. */
+  tornWrites: number;
 }
 
 export interface ClusterWorldOptions {
@@ -62,20 +72,16 @@ export class ClusterWorld {
   readonly counts: ClusterCounts = {
     ...{ elections: 0, crashes: 0, kills: 0, pauses: 0, partitions: 0, conflicts: 0 },
     ...{ acknowledged: 0, resent: 0, reads: 0, applied: 0, snapshots: 0, memberChanges: 0 },
-    ...{ fullDisks: 0, starts: 0, handOvers: 0 },
+    ...{ fullDisks: 0, starts: 0, handOvers: 0, installs: 0, deletions: 0, wipes: 0 },
+    ...{ filesRemoved: 0, filesSealed: 0, tornWrites: 0 },
   };
   readonly clock: SimClock;
   readonly random: Random;
   readonly nodes: SimNode[];
   readonly lies: SimDisk['lies'];
-  /** What is committed, by index: of each entry its term and a checksum of its content. */
-  readonly #log = new Map<number, string>();
-  /** Values by partition and offset. */
-  readonly #records = new Map<string, string>();
-  /** Checksums of the state, by index. */
-  readonly #states = new Map<number, number>();
-  readonly #leaders = new Map<number, string>();
-  #committedEnd = 0;
+  /** In many small files and snapshots more happens. */
+  readonly sizes: { readonly fileBytesMax: number; readonly snapshotBytes: number };
+  readonly truth = new ClusterTruth();
   readonly #cut = new Set<string>();
   #lossRate = 0;
   /** Some runs are wilder than others. */
@@ -91,6 +97,11 @@ export class ClusterWorld {
     this.random = random;
     this.clock = new SimClock(random);
     this.lies = options.lies ?? 'none';
+    this.sizes = this.pick([
+      { fileBytesMax: 1536, snapshotBytes: 1500 },
+      { fileBytesMax: 3072, snapshotBytes: 2000 },
+      { fileBytesMax: 8192, snapshotBytes: 6000 },
+    ]);
     this.#harmRate = this.pick([0.02, 0.04, 0.08, 0.15]);
     this.nodes = Array.from({ length: options.nodes }, (_, i) => new SimNode(this, i + 1));
   }
@@ -115,6 +126,7 @@ export class ClusterWorld {
     else if (dice < 0.75) await this.clock.advance(this.below(15));
     else if (dice < 1 - this.#harmRate) this.#ask();
     else await this.#harm();
+    for (const node of this.nodes) await node.takeSnapshot();
     this.#check();
   }
 
@@ -138,6 +150,7 @@ export class ClusterWorld {
     const dice = this.random.next();
     if (!this.#isFounded) this.#createTopic(replica);
     else if (dice < 0.75) this.#produce(node, this.#anyProducer());
+    else if (dice < 0.8) this.#deleteRecords(replica);
     else this.#commitOffset(replica);
   }
 
@@ -200,7 +213,7 @@ export class ClusterWorld {
         this.counts.acknowledged++;
         producer.inFlight = undefined;
         producer.nextSequence++;
-        const stored = this.#records.get(`${partition}:${baseOffset}`);
+        const stored = this.truth.record(partition, baseOffset);
         assert.equal(stored, asked.value, `acknowledged at ${partition}:${baseOffset}`);
         return;
       }
@@ -222,11 +235,31 @@ export class ClusterWorld {
     });
   }
 
+  /** All but the newest, so that journal files die. */
+  #deleteRecords(replica: Replica): void {
+    const { partitions } = replica.state.topics;
+    const starts = Array.from({ length: partitionCount }, (_, partition) => ({
+      partition,
+      offset: Math.max(partitions.logStart(partition), partitions.end(partition) - this.below(4)),
+      droppedBytes: 0,
+    })).filter(({ partition, offset }) => offset > partitions.logStart(partition));
+    if (starts.length === 0) return;
+    this.counts.deletions++;
+    replica.propose({ type: EntryType.logStartsMoved, meta: encodeLogStarts(starts) });
+  }
+
   /** As cluster.ts does; now and then a member is put out, to come back later. */
   #form(replica: Replica): void {
     const { raft, consensus } = replica;
     if (!raft.mayReconfigure || this.random.next() < 0.8) return;
     const { configuration } = raft;
+    const lost = configuration.voters.find((id) => this.nodes.every((node) => node.id !== id));
+    if (lost !== undefined) {
+      // An operator puts the former self of a node out.
+      const voters = configuration.voters.filter((id) => id !== lost);
+      consensus.proposeMembers({ ...configuration, voters, removed: [] });
+      return;
+    }
     const present = this.nodes.filter(({ isUp, id }) => isUp && id !== raft.leaderId);
     const isShrinking = configuration.voters.length >= 3 && this.random.next() < 0.05;
     const victim = this.pick(present)?.id;
@@ -253,19 +286,20 @@ export class ClusterWorld {
   async #harm(): Promise<void> {
     const node = this.pick(this.nodes);
     const dice = this.random.next();
-    if (dice < 0.25) {
+    if (dice < 0.2) {
       if (node.isUp) node.stop(this.random.next() < 0.6);
       else await node.start();
     } else if (dice < 0.5) {
       const down = this.nodes.filter(({ isUp }) => !isUp);
       if (down.length > 0) await this.pick(down).start();
-    } else if (dice < 0.65) {
+    } else if (dice < 0.6) {
       this.counts.partitions++;
       for (const other of this.nodes) {
         if (this.random.next() < 0.7) this.#cut.add(`${node.id}>${other.id}`);
         if (this.random.next() < 0.7) this.#cut.add(`${other.id}>${node.id}`);
       }
-    } else if (dice < 0.8) {
+    } else if (dice < 0.63) this.#wipe();
+    else if (dice < 0.8) {
       this.#cut.clear();
       this.#lossRate = this.pick([0, 0, 0.02, 0.2]);
     } else if (dice < 0.88) node.togglePause();
@@ -274,6 +308,15 @@ export class ClusterWorld {
       if (node.replica?.consensus.handOver() === true) this.counts.handOvers++;
     } else if (dice < 0.96) node.clock.jumpWall(this.pick([-86_400_000, 315_360_000_000]));
     else node.changeQuota();
+  }
+
+  /** A disk is lost for good: no more of them than the group can bear. */
+  #wipe(): void {
+    const leader = this.nodes.find(({ replica }) => replica?.mayAnswer === true)?.replica;
+    const { voters } = leader?.raft.configuration ?? { voters: [] };
+    const isWhole = voters.every((id) => this.nodes.some((node) => node.id === id));
+    if (leader?.raft.mayReconfigure !== true || voters.length < 3 || !isWhole) return;
+    this.pick(this.nodes.filter(({ id }) => id !== leader.raft.leaderId)).wipe();
   }
 
   /** Everything works again: then all nodes come to the same state, and clients to their end. */
@@ -289,11 +332,15 @@ export class ClusterWorld {
     const isDone = () =>
       this.#isFounded &&
       this.#producers.every(({ inFlight }) => inFlight === undefined) &&
-      this.nodes.every(({ replica }) => replica?.state.appliedIndex === this.#committedEnd);
+      this.nodes.every(({ replica }) => replica?.state.appliedIndex === this.truth.committedEnd);
     for (let round = 0; !isDone(); round++) {
       assert.ok(round < 3000, `no end: ${this.#describe()}`);
       for (let i = 0; i < 20; i++) await this.clock.step();
       await this.clock.advance(10);
+      for (const node of this.nodes) {
+        await node.takeSnapshot();
+        if (!node.isUp) await node.start();
+      }
       for (const node of this.nodes) {
         if (node.replica?.isLeader !== true) continue;
         this.#form(node.replica);
@@ -304,7 +351,12 @@ export class ClusterWorld {
     }
     const [first, ...others] = this.nodes.map(({ replica }) => replica!.state.image());
     for (const other of others) assert.ok(other.equals(first!), 'all states are the same');
-    this.#checkSequences();
+    for (const node of this.nodes) {
+      await this.truth.checkRecords(node, partitionCount, this.clock);
+    }
+    this.truth.checkSequences();
+    this.counts.elections = this.truth.elections;
+    this.counts.applied = this.truth.applied;
   }
 
   #finishProducers(node: SimNode): void {
@@ -326,71 +378,28 @@ export class ClusterWorld {
       .join('; ');
   }
 
-  /** Each sequence of a producer is stored once, in order. */
-  #checkSequences(): void {
-    const seen = new Set<string>();
-    for (const value of this.#records.values()) {
-      assert.ok(!seen.has(value), `${value} is stored twice`);
-      seen.add(value);
-    }
-  }
-
   // What must hold.
 
-  /** Election safety: a term has one leader (section 5.2). */
   #check(): void {
-    for (const { replica, id } of this.nodes) {
-      if (replica?.raft.role !== Role.leader) continue;
-      const { term } = replica.raft;
-      const known = this.#leaders.get(term);
-      if (known === undefined) {
-        this.#leaders.set(term, id);
-        this.counts.elections++;
-      } else assert.equal(id, known, `two leaders of term ${term}`);
-    }
+    for (const node of this.nodes) this.truth.checkLeader(node);
   }
 
-  /** State machine safety: what one node applies at an index, all do (section 5.4.3). */
-  onApplied(node: SimNode, entry: StoredEntry): void {
-    this.counts.applied++;
-    const { index, term, type, meta, batches } = entry;
-    const content = crc32c(Buffer.concat([meta, ...batches]));
-    const facts = `${term}:${type}:${content}`;
-    const known = this.#log.get(index);
-    if (known === undefined) {
-      this.#log.set(index, facts);
-      for (const [i, batch] of batches.entries()) this.#noteRecord(entry.partitions[i]!, batch);
-    } else assert.equal(facts, known, `entry ${index} on ${node.id}`);
-    this.#committedEnd = Math.max(this.#committedEnd, index);
-  }
-
-  #noteRecord(partition: number, batch: Buffer): void {
-    const { baseOffset } = readStoredBatch(batch);
-    const value = /v\d+/.exec(batch.subarray(61).toString('latin1'))![0];
-    const place = `${partition}:${baseOffset}`;
-    assert.equal(this.#records.get(place), undefined, `${place} is stored twice`);
-    this.#records.set(place, value);
-  }
-
-  /** Equal entries give equal state, also from a snapshot and over a restart. */
-  async onStarted(node: SimNode, replica: Replica): Promise<void> {
-    this.counts.starts++;
-    // What it applied before anybody listened.
-    const reader = new EntryReader(replica.journal);
-    const last = replica.state.appliedIndex;
-    while (this.#committedEnd < last) {
-      const entries = await node.run(reader.read(this.#committedEnd + 1, 100_000));
-      for (const entry of entries!) if (entry.index <= last) this.onApplied(node, entry);
-    }
-    this.noteState(node, replica);
-  }
-
-  noteState(node: SimNode, replica: Replica): void {
-    const { appliedIndex } = replica.state;
-    const sum = crc32c(replica.state.image());
-    const known = this.#states.get(appliedIndex);
-    if (known === undefined) this.#states.set(appliedIndex, sum);
-    else assert.equal(sum, known, `the state of ${node.id} at ${appliedIndex}`);
+  /** A request for a snapshot. */
+  async ask(from: SimNode, member: string, request: Buffer): Promise<Buffer | undefined> {
+    const to = this.nodes.find(({ id }) => id === member);
+    const isLost = () =>
+      this.#cut.has(`${from.id}>${member}`) ||
+      this.#cut.has(`${member}>${from.id}`) ||
+      this.random.next() < this.#lossRate;
+    const travel = () =>
+      new Promise<void>((resolve) => {
+        this.clock.after(this.below(6), from.clock.guard(resolve));
+      });
+    await travel();
+    if (to === undefined || isLost()) return undefined;
+    const answer = await to.answerFetch(request);
+    await travel();
+    return isLost() ? undefined : answer;
   }
 
   send(from: SimNode, message: Message, entries: readonly Entry[]): void {

@@ -10,6 +10,7 @@ export type SimCallKind =
   | 'truncate'
   | 'rename'
   | 'remove'
+  | 'link'
   | 'syncFolder';
 
 export interface SimCall {
@@ -33,7 +34,14 @@ type DirectoryOperation =
       readonly path: string;
       readonly to: string;
       readonly inode: SimInode | undefined;
-    };
+    }
+  | { readonly kind: 'renameFolder'; readonly path: string; readonly to: string };
+
+/** What there is, by name. */
+interface Tree {
+  names: Map<string, SimInode>;
+  folders: Set<string>;
+}
 
 /**
  * A simulated disk with a cache in front of it. `files()` is the file port of one run of a
@@ -50,12 +58,13 @@ export class SimDisk {
   readonly #random: Random;
   readonly #defer: (complete: () => void) => void;
   #process = 0;
-  #names = new Map<string, SimInode>();
-  #durableNames = new Map<string, SimInode>();
-  #folders = new Set<string>();
+  #cached: Tree = { names: new Map(), folders: new Set() };
+  #durable: Tree = { names: new Map(), folders: new Set() };
   #pending: DirectoryOperation[] = [];
   /** Writes that were issued and are not complete: a stop may leave them half done. */
   #writing = new Set<(share: number) => void>();
+  /** Folders whose removal was begun. */
+  #removing = new Set<string>();
 
   constructor(options: SimDiskOptions) {
     this.#random = options.random;
@@ -66,16 +75,21 @@ export class SimDisk {
   /** Bytes that files take: a sector counts once it was written to. */
   get usedBytes(): number {
     let sectors = 0;
-    for (const inode of this.#names.values()) sectors += inode.sectors;
+    for (const inode of new Set(this.#cached.names.values())) sectors += inode.sectors;
     return sectors * sectorBytes;
   }
 
+  /** Whether a write is under way. */
+  get isWriting(): boolean {
+    return this.#writing.size > 0;
+  }
+
   paths(): string[] {
-    return [...this.#names.keys()].sort();
+    return [...this.#cached.names.keys()].sort();
   }
 
   content(path: string): Buffer {
-    const inode = this.#names.get(path)!;
+    const inode = this.#cached.names.get(path)!;
     const bytes = Buffer.alloc(inode.length);
     inode.read(bytes, 0, bytes.length, 0);
     return bytes;
@@ -87,27 +101,27 @@ export class SimDisk {
     inode.truncate(bytes.length);
     inode.write(bytes, 0);
     inode.synced(inode.order);
-    this.#names.set(path, inode);
-    this.#durableNames.set(path, inode);
+    this.#cached.names.set(path, inode);
+    this.#durable.names.set(path, inode);
   }
 
   /** Changes bytes of a file on disk, as rot or a careless hand does. */
   overwrite(path: string, position: number, bytes: Buffer): void {
-    const inode = this.#names.get(path)!;
+    const inode = this.#cached.names.get(path)!;
     inode.write(bytes, position);
     inode.synced(inode.order);
   }
 
   /** Sets a file's length, durably. */
   cut(path: string, bytes: number): void {
-    const inode = this.#names.get(path)!;
+    const inode = this.#cached.names.get(path)!;
     inode.truncate(bytes);
     inode.synced(inode.order);
   }
 
   drop(path: string): void {
-    this.#names.delete(path);
-    this.#durableNames.delete(path);
+    this.#cached.names.delete(path);
+    this.#durable.names.delete(path);
   }
 
   /** Another disk with the same content, on which calls complete at once. */
@@ -119,11 +133,14 @@ export class SimDisk {
       inodes.set(inode, other);
       return other;
     };
-    for (const [path, inode] of this.#names) copy.#names.set(path, cloned(inode));
-    for (const [path, inode] of this.#durableNames) copy.#durableNames.set(path, cloned(inode));
-    copy.#folders = new Set(this.#folders);
+    const clonedTree = ({ names, folders }: Tree): Tree => ({
+      names: new Map([...names].map(([path, inode]) => [path, cloned(inode)])),
+      folders: new Set(folders),
+    });
+    copy.#cached = clonedTree(this.#cached);
+    copy.#durable = clonedTree(this.#durable);
     copy.#pending = this.#pending.map((operation) =>
-      operation.kind === 'unlink' ? operation : { ...operation, inode: cloned(operation.inode!) },
+      'inode' in operation ? { ...operation, inode: cloned(operation.inode!) } : operation,
     );
     return copy;
   }
@@ -133,6 +150,7 @@ export class SimDisk {
     this.#process++;
     for (const write of this.#writing) write(this.#random.next());
     this.#writing.clear();
+    for (const folder of this.#removing) this.#removeFolder(folder, this.#random.next() * 0.9);
   }
 
   /** The power fails. */
@@ -140,12 +158,16 @@ export class SimDisk {
     this.#process++;
     for (const write of this.#writing) write(1);
     this.#writing.clear();
+    for (const folder of this.#removing) this.#removeFolder(folder, this.#random.next() * 0.9);
     for (const operation of this.#pending) {
-      if (this.#random.next() < mode.keep) apply(operation, this.#durableNames);
+      if (this.#random.next() < mode.keep) apply(operation, this.#durable);
     }
     this.#pending = [];
-    this.#names = new Map(this.#durableNames);
-    for (const inode of new Set(this.#names.values())) inode.crash(this.#random, mode);
+    this.#cached = {
+      names: new Map(this.#durable.names),
+      folders: new Set(this.#durable.folders),
+    };
+    for (const inode of new Set(this.#cached.names.values())) inode.crash(this.#random, mode);
   }
 
   files(): FilePort {
@@ -170,13 +192,29 @@ export class SimDisk {
       list: async (folder) => this.#list(folder),
       makeFolder: async (folder) => {
         const parts = folder.split('/');
-        for (let i = 1; i <= parts.length; i++) this.#folders.add(parts.slice(0, i).join('/'));
+        for (let i = 1; i <= parts.length; i++) {
+          const path = parts.slice(0, i).join('/');
+          this.#cached.folders.add(path);
+          this.#durable.folders.add(path);
+        }
       },
       rename: (from, to) =>
         call('rename', from, () => {
-          this.#change({ kind: 'rename', path: from, to, inode: this.#names.get(from) });
+          const inode = this.#cached.names.get(from);
+          if (this.#cached.folders.has(from)) this.#renameFolder(from, to);
+          else this.#change({ kind: 'rename', path: from, to, inode });
         }),
       remove: (path) => call('remove', path, () => this.#change({ kind: 'unlink', path })),
+      removeFolder: (folder) => {
+        this.#removing.add(folder);
+        return call('remove', folder, () => this.#removeFolder(folder, 1));
+      },
+      link: (from, to) =>
+        call('link', from, () => {
+          const inode = this.#cached.names.get(from);
+          if (inode === undefined) throw failure('ENOENT', from);
+          this.#change({ kind: 'link', path: to, inode });
+        }),
       syncFolder: (folder) => call('syncFolder', folder, () => this.#syncFolder(folder)),
       freeBytes: async () => Math.max(0, this.quotaBytes - this.usedBytes),
     };
@@ -184,7 +222,7 @@ export class SimDisk {
 
   #list(folder: string): string[] {
     const names = new Set<string>();
-    for (const path of [...this.#names.keys(), ...this.#folders]) {
+    for (const path of [...this.#cached.names.keys(), ...this.#cached.folders]) {
       if (!path.startsWith(`${folder}/`)) continue;
       names.add(path.slice(folder.length + 1).split('/')[0]!);
     }
@@ -192,22 +230,47 @@ export class SimDisk {
   }
 
   #change(operation: DirectoryOperation): void {
-    if (!this.#names.has(operation.path) && operation.kind !== 'link') {
+    if (!this.#cached.names.has(operation.path) && operation.kind !== 'link') {
       throw failure('ENOENT', operation.path);
     }
-    apply(operation, this.#names);
+    apply(operation, this.#cached);
+    this.#pending.push(operation);
+  }
+
+  /** Durably; of one that is interrupted any share of what was in it may be gone. */
+  #removeFolder(folder: string, share: number): void {
+    this.#removing.delete(folder);
+    const isBelowIt = isBelow(folder);
+    const isGone = (path: string) => isBelowIt(path) && this.#random.next() < share;
+    const gone = new Set(
+      [...this.#cached.names.keys(), ...this.#durable.names.keys()].filter(isGone),
+    );
+    this.#pending = this.#pending.filter(({ path }) => !isBelowIt(path));
+    for (const { names, folders } of [this.#cached, this.#durable]) {
+      for (const path of gone) names.delete(path);
+      if (share < 1) continue;
+      for (const path of [...folders].filter(isBelowIt)) folders.delete(path);
+      folders.delete(folder);
+    }
+  }
+
+  #renameFolder(path: string, to: string): void {
+    if ([...this.#cached.names.keys()].some(isBelow(to))) throw failure('ENOTEMPTY', to);
+    const operation = { kind: 'renameFolder', path, to } as const;
+    apply(operation, this.#cached);
     this.#pending.push(operation);
   }
 
   #syncFolder(folder: string): void {
     if (this.lies === 'sync-does-nothing' || this.lies === 'folder-sync-does-nothing') return;
     const isIn = ({ path }: DirectoryOperation) => path.slice(0, path.lastIndexOf('/')) === folder;
-    for (const operation of this.#pending.filter(isIn)) apply(operation, this.#durableNames);
+    const done = this.#pending.filter(isIn);
+    for (const operation of done) apply(operation, this.#durable);
     this.#pending = this.#pending.filter((operation) => !isIn(operation));
   }
 
   #open(path: string, mode: 'create' | 'write' | 'read', call: Call): JournalFile {
-    let inode = this.#names.get(path);
+    let inode = this.#cached.names.get(path);
     if (mode === 'create') {
       if (inode === undefined) {
         inode = new SimInode();
@@ -303,14 +366,36 @@ type Call = (<T>(kind: SimCallKind, path: string, effect: () => T) => Promise<T>
   readonly isAlive: () => boolean;
 };
 
-function apply(operation: DirectoryOperation, names: Map<string, SimInode>): void {
-  const { path } = operation;
-  if (operation.kind === 'link') names.set(path, operation.inode);
-  else if (operation.kind === 'unlink') names.delete(path);
-  else {
-    names.set(operation.to, operation.inode!);
-    names.delete(path);
+function apply(operation: DirectoryOperation, { names, folders }: Tree): void {
+  const { kind, path } = operation;
+  switch (kind) {
+    case 'link':
+      names.set(path, operation.inode);
+      break;
+    case 'unlink':
+      names.delete(path);
+      break;
+    case 'rename':
+      names.set(operation.to, operation.inode!);
+      names.delete(path);
+      break;
+    case 'renameFolder':
+      for (const [name, inode] of [...names]) {
+        if (!isBelow(path)(name)) continue;
+        names.set(operation.to + name.slice(path.length), inode);
+        names.delete(name);
+      }
+      for (const folder of [...folders]) {
+        if (folder !== path && !isBelow(path)(folder)) continue;
+        folders.add(operation.to + folder.slice(path.length));
+        folders.delete(folder);
+      }
+      break;
   }
+}
+
+function isBelow(folder: string): (path: string) => boolean {
+  return (path) => path.startsWith(`${folder}/`);
 }
 
 function failure(code: string, what: string): Error {

@@ -1,8 +1,9 @@
-import { memberId, nodeIdOf } from '../../src/cluster/formation.ts';
+import { memberId } from '../../src/cluster/formation.ts';
 import { decodeMessage } from '../../src/cluster/peer-codec.ts';
 import type { Clock } from '../../src/core/clock.ts';
 import { codecs } from '../../src/core/codecs.ts';
 import { BrokerError } from '../../src/core/errors.ts';
+import { silentLogger } from '../../src/core/logger.ts';
 import { ProducePlanner } from '../../src/replica/produce-planner.ts';
 import { Replica } from '../../src/replica/replica.ts';
 import type { ClusterWorld } from './cluster-world.ts';
@@ -11,45 +12,86 @@ import { SimDisk } from './sim-files.ts';
 
 /** One machine: its clock and disk, and the process on it. */
 export class SimNode {
-  readonly id: string;
-  readonly node: Parameters<typeof memberId>[0] & {
-    readonly host: string;
-    readonly port: number;
-    readonly peerHost: string;
-    readonly peerPort: number;
-  };
   readonly clock: NodeClock;
-  readonly disk: SimDisk;
+  disk: SimDisk;
   replica: Replica | undefined;
   planner: ProducePlanner | undefined;
   isUp = false;
   /** Calls of the disk take up to so long. */
   slowMs = 0;
+  readonly #nodeId: number;
+  /** The folder was lost so many times: then it is another member. */
+  #wiped = 0;
+  #mustRestart = false;
   readonly #world: ClusterWorld;
+  /** What others ask of the process, to be told when it is gone. */
+  readonly #asked = new Set<() => void>();
 
   constructor(world: ClusterWorld, nodeId: number) {
     this.#world = world;
-    const address = { host: 'h', port: 1, peerHost: 'h', peerPort: 2 };
-    this.node = { nodeId, directoryId: `d${nodeId}`, ...address };
-    this.id = memberId(this.node);
+    this.#nodeId = nodeId;
     this.clock = new NodeClock(world.clock);
-    this.disk = new SimDisk({
-      random: world.random,
+    this.disk = this.#newDisk();
+  }
+
+  get node() {
+    const address = { host: 'h', port: 1, peerHost: 'h', peerPort: 2 };
+    const directoryId = `d${this.#nodeId}${'x'.repeat(this.#wiped)}`;
+    return { nodeId: this.#nodeId, directoryId, ...address };
+  }
+
+  get id(): string {
+    return memberId(this.node);
+  }
+
+  #newDisk(): SimDisk {
+    const { random, clock, counts, lies } = this.#world;
+    const disk = new SimDisk({
+      random,
       defer: (complete) => {
         const guarded = this.clock.guard(complete);
-        if (this.slowMs === 0) world.clock.defer(guarded);
-        else world.clock.after(world.below(this.slowMs), guarded);
+        if (this.slowMs === 0) clock.defer(guarded);
+        else clock.after(this.#world.below(this.slowMs), guarded);
       },
     });
-    this.disk.lies = world.lies;
+    disk.lies = lies;
+    disk.fault = ({ kind, path }) => {
+      if (kind === 'remove' && path.endsWith('.journal')) counts.filesRemoved++;
+      if (kind === 'rename' && path.includes('/index/')) counts.filesSealed++;
+      return undefined;
+    };
+    return disk;
+  }
+
+  /** The machine gets a new disk. */
+  wipe(): void {
+    if (this.isUp) this.stop(true);
+    this.#wiped++;
+    this.#world.counts.wipes++;
+    this.disk = this.#newDisk();
   }
 
   get isPaused(): boolean {
     return this.clock.isPaused;
   }
 
+  /** A snapshot is fetched: the replica stops, which may be cut short, and starts anew. */
+  async takeSnapshot(): Promise<void> {
+    if (!this.#mustRestart || this.isPaused) return;
+    this.#mustRestart = false;
+    const { replica } = this;
+    this.replica = undefined;
+    this.planner = undefined;
+    await this.run(replica!.stop().then(() => true));
+    if (!this.isUp) return;
+    this.clock.end();
+    this.disk.kill();
+    await this.start();
+  }
+
   async start(): Promise<void> {
     this.isUp = true;
+    this.#mustRestart = false;
     const generation = this.clock.begin();
     const opening = Replica.open({
       files: this.disk.files(),
@@ -57,12 +99,24 @@ export class SimNode {
       clock: this.clock,
       random: this.#world.random,
       voter: this.id,
-      isFounder: nodeIdOf(this.id) === 1,
-      peers: { send: (message, entries) => this.#world.send(this, message, entries) },
-      times: { electionTimeoutMs: 100, heartbeatMs: 15 },
+      isFounder: this.#nodeId === 1 && this.#wiped === 0,
+      group: {
+        peers: {
+          send: (message, entries) => this.#world.send(this, message, entries),
+          ask: (member, request) => this.#world.ask(this, member, request),
+        },
+        log: silentLogger,
+        fetchBytesPerSecondMax: 200_000,
+        onSnapshotFetched: () => {
+          this.#world.counts.installs++;
+          this.#mustRestart = true;
+        },
+      },
+      times: { electionTimeoutMs: 100, heartbeatMs: 15, missedMs: 500 },
       journal: {
-        ...{ sync: 'always', syncIntervalMs: 50, fileBytesMax: 8192, fileExtentsMax: 50 },
-        ...{ recentBytesMax: 16_384, indexCacheBytesMax: 8192, snapshotBytes: 6000 },
+        ...{ sync: 'always', syncIntervalMs: 50, fileExtentsMax: 50 },
+        ...this.#world.sizes,
+        ...{ recentBytesMax: 16_384, indexCacheBytesMax: 8192 },
         ...{ aheadBytesMin: 200, besideSyncMsMin: 1 },
       },
       disk: { lowWaterBytes: 0, reserveBytes: 0 },
@@ -78,19 +132,20 @@ export class SimNode {
       if (!isFull) throw error;
     }
     if (opened === undefined) {
-      this.stop(false);
+      if (this.isUp) this.stop(false);
       return;
     }
     this.replica = opened;
     this.planner = new ProducePlanner(opened, this.clock, codecs, 1_000_000);
     opened.listen({
-      onApplied: (entry) => this.#world.onApplied(this, entry),
+      onApplied: (entry) => this.#world.truth.onApplied(this, entry),
       onGroupApplied: () => {
-        if (this.#world.random.next() < 0.1) this.#world.noteState(this, opened);
+        if (this.#world.random.next() < 0.1) this.#world.truth.noteState(this, opened);
       },
     });
     // What was applied while it was opened: by the only voter, or by marks in its journal.
-    await this.#world.onStarted(this, opened);
+    this.#world.counts.starts++;
+    await this.#world.truth.onStarted(this, opened);
   }
 
   /** The rest of the world goes on meanwhile. */
@@ -106,11 +161,33 @@ export class SimNode {
       },
     );
     await reactions();
-    for (let i = 0; i < 5000 && result === undefined && failure === undefined; i++) {
+    // Now and then the machine goes down meanwhile.
+    const stepsMax = this.#world.random.next() < 0.1 ? this.#world.below(200) : 5000;
+    for (let i = 0; i < stepsMax && result === undefined && failure === undefined; i++) {
       if (!(await this.#world.clock.step())) await this.#world.clock.advance(1);
     }
     if (failure !== undefined) throw failure;
+    if (result === undefined) this.stop(this.#world.random.next() < 0.7);
     return result;
+  }
+
+  /** Another node fetches a snapshot; undefined if this one ends before it answers. */
+  answerFetch(request: Buffer): Promise<Buffer | undefined> {
+    return new Promise((resolve) => {
+      const fail = (): void => resolve(undefined);
+      this.#asked.add(fail);
+      const answer = (bytes: readonly Buffer[] | undefined): void => {
+        this.#asked.delete(fail);
+        resolve(bytes === undefined ? undefined : Buffer.concat(bytes));
+      };
+      const serve = this.clock.guard(() => {
+        const { replica } = this;
+        if (replica === undefined) answer(undefined);
+        else replica.answerFetch(request).then(answer, () => answer(undefined));
+      });
+      if (this.isUp) serve();
+      else answer(undefined);
+    });
   }
 
   /** The process ends; with the machine, if `isCrash`. */
@@ -122,6 +199,9 @@ export class SimNode {
     this.replica = undefined;
     this.planner = undefined;
     this.clock.end();
+    for (const fail of this.#asked) fail();
+    this.#asked.clear();
+    if (this.disk.isWriting) this.#world.counts.tornWrites++;
     if (isCrash) {
       this.#world.counts.crashes++;
       this.disk.crash({ keep: this.#world.random.next(), tear: this.#world.random.next() });

@@ -1,0 +1,118 @@
+/** What is committed in a simulated cluster, and that every node agrees with it. */
+import assert from 'node:assert/strict';
+import { crc32c } from '../../src/core/crc32c.ts';
+import { EntryReader } from '../../src/log/entry-reader.ts';
+import type { StoredEntry } from '../../src/log/format.ts';
+import { LogReader, ReadPlan } from '../../src/log/log-reader.ts';
+import { Role } from '../../src/raft/raft.ts';
+import type { Replica } from '../../src/replica/replica.ts';
+import { readStoredBatch } from '../../src/state/stored-batch.ts';
+import type { SimClock } from './sim-clock.ts';
+import type { SimNode } from './sim-node.ts';
+
+export class ClusterTruth {
+  /** By index: of each entry its term and a checksum of its content. */
+  readonly #log = new Map<number, string>();
+  /** Values by partition and offset. */
+  readonly #records = new Map<string, string>();
+  /** Checksums of the state, by index. */
+  readonly #states = new Map<number, number>();
+  readonly #leaders = new Map<number, string>();
+  #committedEnd = 0;
+  applied = 0;
+
+  get elections(): number {
+    return this.#leaders.size;
+  }
+
+  get committedEnd(): number {
+    return this.#committedEnd;
+  }
+
+  /** What was stored at a partition's offset. */
+  record(partition: number, offset: number): string | undefined {
+    return this.#records.get(`${partition}:${offset}`);
+  }
+
+  /** Election safety: a term has one leader (section 5.2). */
+  checkLeader({ replica, id }: SimNode): void {
+    if (replica?.raft.role !== Role.leader) return;
+    const { term } = replica.raft;
+    const known = this.#leaders.get(term);
+    if (known === undefined) this.#leaders.set(term, id);
+    else assert.equal(id, known, `two leaders of term ${term}`);
+  }
+
+  /** State machine safety: what one node applies at an index, all do (section 5.4.3). */
+  onApplied(node: SimNode, entry: StoredEntry): void {
+    this.applied++;
+    const { index, term, type, meta, batches } = entry;
+    const content = crc32c(Buffer.concat([meta, ...batches]));
+    const facts = `${term}:${type}:${content}`;
+    const known = this.#log.get(index);
+    if (known === undefined) {
+      this.#log.set(index, facts);
+      for (const [i, batch] of batches.entries()) this.#noteRecord(entry.partitions[i]!, batch);
+    } else assert.equal(facts, known, `entry ${index} on ${node.id}`);
+    this.#committedEnd = Math.max(this.#committedEnd, index);
+  }
+
+  #noteRecord(partition: number, batch: Buffer): void {
+    const { baseOffset } = readStoredBatch(batch);
+    const place = `${partition}:${baseOffset}`;
+    assert.equal(this.#records.get(place), undefined, `${place} is stored twice`);
+    this.#records.set(place, valueIn(batch));
+  }
+
+  /** Equal entries give equal state, also from a snapshot and over a restart. */
+  async onStarted(node: SimNode, replica: Replica): Promise<void> {
+    // What it applied before anybody listened.
+    const reader = new EntryReader(replica.journal);
+    const last = replica.state.appliedIndex;
+    while (this.#committedEnd < last) {
+      const entries = await node.run(reader.read(this.#committedEnd + 1, 100_000));
+      if (!node.isUp) return;
+      for (const entry of entries!) if (entry.index <= last) this.onApplied(node, entry);
+    }
+    this.noteState(node, replica);
+  }
+
+  noteState(node: SimNode, replica: Replica): void {
+    const { appliedIndex } = replica.state;
+    const sum = crc32c(replica.state.image());
+    const known = this.#states.get(appliedIndex);
+    if (known === undefined) this.#states.set(appliedIndex, sum);
+    else assert.equal(sum, known, `the state of ${node.id} at ${appliedIndex}`);
+  }
+
+  /** What is not deleted can be read on every node, however it came there. */
+  async checkRecords({ replica, id }: SimNode, partitions: number, clock: SimClock): Promise<void> {
+    const { partitions: columns } = replica!.state.topics;
+    const reader = new LogReader(replica!.journal);
+    for (let partition = 0; partition < partitions; partition++) {
+      const end = columns.end(partition);
+      for (let offset = columns.logStart(partition); offset < end; offset++) {
+        const plan = new ReadPlan();
+        const limits = { bytesMax: 1, oneAtLeast: true, offsetEnd: offset + 1 };
+        await clock.run(reader.planLoading(partition, offset, limits, plan));
+        const read = await clock.run(reader.read([plan]));
+        const [batch] = read?.pieces[0] ?? [];
+        assert.ok(batch !== undefined, `${id} lacks ${partition}:${offset}`);
+        assert.equal(valueIn(batch), this.record(partition, offset));
+      }
+    }
+  }
+
+  /** Each sequence of a producer is stored once. */
+  checkSequences(): void {
+    const seen = new Set<string>();
+    for (const value of this.#records.values()) {
+      assert.ok(!seen.has(value), `${value} is stored twice`);
+      seen.add(value);
+    }
+  }
+}
+
+function valueIn(batch: Buffer): string {
+  return /v\d+/.exec(batch.subarray(61).toString('latin1'))![0];
+}
