@@ -3,7 +3,7 @@
  * one run, and always the same. Prints what happened in all of them, or the first seed that breaks
  * a promise.
  */
-import { Command } from 'commander';
+import { Command, Option } from 'commander';
 import { seededRandom } from '../src/core/random.ts';
 import { ClusterWorld } from '../test/sim/cluster-world.ts';
 
@@ -12,13 +12,21 @@ interface Options {
   readonly seeds: string;
   readonly steps: string;
   readonly nodes: string;
+  readonly clients?: (typeof kinds)[number];
+  readonly trace?: boolean;
+  readonly progress?: boolean;
 }
+
+const kinds = ['direct', 'wire'] as const;
 
 const options = new Command('sim')
   .option('--seed <n>', 'the first seed', '1')
   .option('--seeds <n>', 'how many', '1')
   .option('--steps <n>', 'steps of each', '2000')
   .option('--nodes <n>', 'nodes of the cluster', '3')
+  .addOption(new Option('--clients <kind>', 'how they ask; else the seed decides').choices(kinds))
+  .option('--trace', 'print what happens')
+  .option('--progress', 'print each seed that is through')
   .parse()
   .opts<Options>();
 
@@ -26,13 +34,18 @@ const first = Number(options.seed);
 const total: Record<string, number> = {};
 const startedMs = performance.now();
 for (let seed = first; seed < first + Number(options.seeds); seed++) {
-  const world = new ClusterWorld(seededRandom(seed), { nodes: Number(options.nodes) });
+  const world = new ClusterWorld(seededRandom(seed), {
+    nodes: Number(options.nodes),
+    ...(options.clients !== undefined && { clients: options.clients }),
+    trace: options.trace === true ? (line) => console.log(line) : undefined,
+  });
   try {
     await world.run(Number(options.steps));
   } catch (error) {
     console.error(`seed ${seed}:`, error);
     process.exit(1);
   }
+  if (options.progress === true) console.log(`seed ${seed}`);
   for (const [name, count] of Object.entries(world.counts)) {
     total[name] = (total[name] ?? 0) + count;
   }

@@ -144,9 +144,7 @@ class ProduceRequestTurn implements ProduceTurn {
           isWrong(partition) ? { ...partition, currentLeader } : partition,
         ),
       })),
-      nodeEndpoints: broker.nodes
-        .endpoints(client)
-        .filter(({ nodeId }) => nodeId === currentLeader.leaderId),
+      nodeEndpoints: broker.nodes.leaderEndpoints(client),
     };
   }
 

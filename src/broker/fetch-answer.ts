@@ -1,10 +1,11 @@
 import { ErrorCode } from '../protocol/error-codes.ts';
 import type { FetchPartitions } from './fetch-partitions.ts';
-import { type CurrentLeader, FetchResponseWriter } from './fetch-response.ts';
+import { FetchResponseWriter } from './fetch-response.ts';
 import type { FetchSession } from './fetch-session.ts';
 import type { FoundPartitions } from './found-partitions.ts';
 import type { RequestContext } from './handler.ts';
 import { batchesFrom, MessageSets, type PartitionMessages } from './message-sets.ts';
+import type { CurrentLeader, NodeEndpoint } from './nodes.ts';
 
 export interface FetchAnswerOptions {
   readonly correlationId: number;
@@ -27,6 +28,7 @@ export class FetchAnswer {
   readonly #pieces: readonly Buffer[][];
   readonly #options: FetchAnswerOptions;
   readonly #writer: FetchResponseWriter;
+  #toldLeader = false;
   readonly #sets: MessageSets | undefined;
   /** Of the found that have records, where they are no batches but `#sets`. */
   readonly #messages = new Map<number, PartitionMessages>();
@@ -128,7 +130,7 @@ export class FetchAnswer {
     }
     if (end < order.length) return undefined;
     if (this.#topic >= 0) this.#writer.endTopic();
-    return this.#writer.finish();
+    return this.#writer.finish(this.#toldLeader ? this.#leaderEndpoints() : []);
   }
 
   /** Sorts by topic and leaves the order within each; topics come in the order of their numbers. */
@@ -196,7 +198,13 @@ export class FetchAnswer {
   #leader(): CurrentLeader | undefined {
     const { broker, apiVersion } = this.#context;
     if (apiVersion < currentLeaderFrom) return undefined;
+    this.#toldLeader = true;
     return broker.nodes.leader;
+  }
+
+  #leaderEndpoints(): NodeEndpoint[] {
+    const { broker, client } = this.#context;
+    return broker.nodes.leaderEndpoints(client);
   }
 }
 

@@ -4,20 +4,18 @@ import { fetchResponse } from '../protocol/schema/01-fetch.ts';
 import { Writer } from '../protocol/writer.ts';
 import type { FetchTopic } from './fetch-partitions.ts';
 import { topicIdsFrom } from './fetch-request.ts';
+import type { CurrentLeader, NodeEndpoint } from './nodes.ts';
 
 const flexibleFrom = fetchResponse.flexibleFrom;
 const noPreferredReplica = -1;
 const currentLeaderTag = 1;
+const nodeEndpointsFrom = 16;
+const nodeEndpointsTag = 0;
 /** Two numbers of four bytes and an empty tagged section. */
 const currentLeaderBytes = 9;
 
 /** Most answers are made in one turn, and share a writer. */
 const idle: Writer[] = [];
-
-export interface CurrentLeader {
-  readonly leaderId: number;
-  readonly leaderEpoch: number;
-}
 
 /**
  * Writes a Fetch answer piece by piece, frame included, so that one of 100,000 partitions may take
@@ -90,8 +88,10 @@ export class FetchResponseWriter {
     if (this.#isFlexible) this.#tags();
   }
 
-  finish(): Buffer[] {
-    if (this.#isFlexible) this.#tags();
+  /** `endpoints`: where leaders are reached that partitions of the answer name. */
+  finish(endpoints: readonly NodeEndpoint[] = []): Buffer[] {
+    if (this.#apiVersion >= nodeEndpointsFrom && endpoints.length > 0) this.#endpoints(endpoints);
+    else if (this.#isFlexible) this.#tags();
     this.#writer.endFrame();
     const pieces = this.#writer.finish();
     if (idle.length === 0) idle.push(this.#writer);
@@ -106,6 +106,21 @@ export class FetchResponseWriter {
     writer.int32(leaderId);
     writer.int32(leaderEpoch);
     this.#tags();
+  }
+
+  #endpoints(endpoints: readonly NodeEndpoint[]): void {
+    const writer = this.#writer;
+    writer.unsignedVarint(1);
+    const start = writer.beginTag(nodeEndpointsTag);
+    writer.compactCount(endpoints.length);
+    for (const { nodeId, host, port } of endpoints) {
+      writer.int32(nodeId);
+      writer.compactString(host);
+      writer.int32(port);
+      writer.compactStringOrNull(null);
+      this.#tags();
+    }
+    writer.endTag(start);
   }
 
   #count(value: number): void {

@@ -61,6 +61,12 @@ export class Nodes {
     return nodes.map(({ nodeId, host, port }) => ({ nodeId, host, port }));
   }
 
+  /** Where the leader is reached, for those who are told to go there (KIP-951). */
+  leaderEndpoints(client: Client): NodeEndpoint[] {
+    const { leaderId } = this;
+    return this.endpoints(client).filter(({ nodeId }) => nodeId === leaderId);
+  }
+
   /**
    * Calls back once so many voters have on disk all that is applied here now: true at once where a
    * majority is enough, false if they do not within `timeoutMs`.

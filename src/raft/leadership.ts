@@ -192,14 +192,12 @@ export class Leadership {
   }
 
   /**
-   * Ends a hand-over that takes too long. Answers whether this member must not lead on: who was
-   * told may yet begin an election that no lease holds back.
+   * Whether a hand-over takes too long. This member must not lead on then: who was told may yet
+   * begin an election that no lease holds back, and what was proposed meanwhile was refused, though
+   * the driver may have planned on it.
    */
-  endLateHandOver(nowMs: number): boolean {
-    if (this.#successor === undefined || nowMs < this.#successor.untilMs) return false;
-    const { isTold } = this.#successor;
-    this.#successor = undefined;
-    return isTold;
+  isHandOverLate(nowMs: number): boolean {
+    return this.#successor !== undefined && nowMs >= this.#successor.untilMs;
   }
 
   /** Once it has all entries. The lease is given up before: see `leaseEndMs`. */

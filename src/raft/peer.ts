@@ -71,7 +71,7 @@ export class Peer {
 
   /** Says whether the rejection is of what was asked last, or of something long settled. */
   isRejectionOf(prevIndex: number): boolean {
-    if (prevIndex < this.matchIndex) return false;
+    if (prevIndex <= this.matchIndex) return false;
     return this.state === PeerState.replicate || prevIndex === this.nextIndex - 1;
   }
 

@@ -166,7 +166,7 @@ export class Raft {
   #tickLeader(nowMs: number): void {
     const leadership = this.#leadership!;
     const isForsaken = nowMs >= this.#graceEndMs && leadership.isForsaken(nowMs);
-    if (isForsaken || leadership.endLateHandOver(nowMs)) {
+    if (isForsaken || leadership.isHandOverLate(nowMs)) {
       this.#follow(this.term, undefined, nowMs);
       return;
     }
@@ -312,6 +312,14 @@ export class Raft {
   /** Up to here entries may go, as far as members that are there do not need them any more. */
   neededAfter(nowMs: number): number {
     return this.#leadership?.neededAfter(nowMs) ?? Number.POSITIVE_INFINITY;
+  }
+
+  /**
+   * Whether a snapshot up to `base` is of use here. It does not replace a log that has its last
+   * entry: then what follows is valid, and may have been answered for (section 7).
+   */
+  lacks(base: TermRun): boolean {
+    return base.index > this.#commitIndex && this.#log.termAt(base.index) !== base.term;
   }
 
   // Messages.
@@ -522,14 +530,9 @@ export class Raft {
     return accepted;
   }
 
-  /**
-   * A snapshot does not replace a log that has its last entry: then what follows is valid, and may
-   * have been answered for (section 7).
-   */
   #onSnapshotOffer({ from, base, sentMs }: SnapshotOffer, nowMs: number): void {
     this.#onContact(from, nowMs);
-    const isThere = this.#log.termAt(base.index) === base.term;
-    if (base.index > this.#commitIndex && !isThere) {
+    if (this.lacks(base)) {
       this.#outbox.install({ from, base });
       return;
     }

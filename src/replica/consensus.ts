@@ -205,11 +205,18 @@ export class Consensus {
     this.#sendSoon();
   }
 
-  /** Calls back when everything that is planned now is settled. */
+  /**
+   * Calls back when everything that is planned now is settled. While leadership is being handed
+   * over some of it was refused.
+   */
   afterPlanned(done: Done): void {
+    if (!this.isLeading) {
+      this.#options.clock.soon(() => done('not-leader'));
+      return;
+    }
     const last = this.#commit.last ?? this.#waiting.at(-1)?.pending;
     if (last !== undefined) last.after = [...(last.after ?? []), done];
-    else this.#options.clock.soon(() => done(this.isLeading ? 'applied' : 'not-leader'));
+    else this.#options.clock.soon(() => done('applied'));
   }
 
   /** The only voter elects itself. */

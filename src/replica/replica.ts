@@ -288,7 +288,7 @@ export class Replica {
     if (this.journal.markIsDue) await this.#consensus.mark();
     await this.#source.stop();
     await this.journal.close();
-    await this.#fetch?.putInPlace(this.raft.hardState);
+    await this.#fetch?.putInPlace(this.raft.hardState, (base) => this.raft.lacks(base));
   }
 
   /** Resolves when everything that was proposed so far is on disk. */

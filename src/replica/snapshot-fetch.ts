@@ -83,15 +83,21 @@ export class SnapshotFetch {
     await this.#running;
   }
 
-  /** After the end of the replica: what was fetched takes its place, with this term and vote. */
-  async putInPlace(hardState: HardState): Promise<void> {
+  /**
+   * After the end of the replica: what was fetched takes its place, with this term and vote. Unless
+   * what it lacked has come by other ways meanwhile, and has been answered for.
+   */
+  async putInPlace(hardState: HardState, isLacking: (base: TermRun) => boolean): Promise<void> {
     const { files, folder } = this.#options;
     if (this.#position === undefined) return;
     const staged = installFolder(folder);
-    const snapshot = (await this.#readImage())!;
-    const { index, term, image } = snapshot;
+    const { index, term, image } = (await this.#readImage())!;
     // Of what is before it nothing is known here that others could be given.
     const base = { index, term };
+    if (!isLacking(base)) {
+      await files.removeFolder(staged);
+      return;
+    }
     const facts = encodeLogFacts({ ...hardState, base, runs: [] });
     await files.makeFolder(`${staged}/snapshots`);
     await writeSnapshot(files, `${staged}/snapshots`, {

@@ -143,8 +143,14 @@ test('an answer has the bytes that the codec writes, in every version', () => {
         }
         writer.endTopic();
       }
+      const endpoints = several((i) => ({
+        nodeId: i,
+        host: `h${'x'.repeat(i * 70)}`,
+        port: 90 + i,
+      }));
       const expected = encodeResponse(fetchResponse, version, 77, {
         sessionId,
+        ...(version >= 16 && { nodeEndpoints: endpoints }),
         responses: topics.map(({ name, id, partitions }) => ({
           topic: name,
           topicId: id,
@@ -160,7 +166,7 @@ test('an answer has the bytes that the codec writes, in every version', () => {
           })),
         })),
       });
-      assert.deepEqual(Buffer.concat(writer.finish()), Buffer.concat(expected));
+      assert.deepEqual(Buffer.concat(writer.finish(endpoints)), Buffer.concat(expected));
     }
   }
 });

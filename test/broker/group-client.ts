@@ -24,7 +24,7 @@ import {
   syncGroupRequest,
   syncGroupResponse,
 } from '../../src/protocol/schema/14-sync-group.ts';
-import type { TestClient } from './support.ts';
+import type { Asker, TestClient } from './support.ts';
 
 /** A subscription as consumers write it (ConsumerProtocolSubscription version 0). */
 export function subscription(...topics: readonly string[]): Buffer {
@@ -56,14 +56,14 @@ export interface MemberOptions {
 }
 
 /** One member on one connection, at the newest version of each API. */
-export class Member {
-  client: TestClient;
+export class Member<C extends Asker = TestClient> {
+  client: C;
   memberId = '';
   generationId = -1;
   assignment = '';
   readonly #options: MemberOptions;
 
-  constructor(client: TestClient, options: MemberOptions) {
+  constructor(client: C, options: MemberOptions) {
     this.client = client;
     this.#options = options;
   }
@@ -164,7 +164,7 @@ export class Member {
 
 /** Commits one offset in version 9, without a member if none is given; answers the error. */
 export async function commit(
-  client: TestClient,
+  client: Asker,
   groupId: string,
   topic: string,
   partitionIndex: number,
@@ -186,7 +186,7 @@ export async function commit(
 }
 
 /** All committed offsets of a group, as `topic-partition: offset`. */
-export async function committed(client: TestClient, groupId: string): Promise<string[]> {
+export async function committed(client: Asker, groupId: string): Promise<string[]> {
   const answer = await client.ask(offsetFetchRequest, offsetFetchResponse, 9, {
     groups: [{ groupId, topics: null }],
   });

@@ -17,7 +17,7 @@ import {
 } from '../../src/protocol/schema/18-api-versions.ts';
 import { Member, type MemberOptions } from './group-client.ts';
 import { type FetchOptions, fetchFrom, produceTo } from './records.ts';
-import { startTestNode, type TestClient, type TestNode } from './support.ts';
+import { type Asker, startTestNode, type TestClient, type TestNode } from './support.ts';
 
 export const numbersPerSlot = 2 ** 44;
 
@@ -170,7 +170,7 @@ export function texts(records: readonly DecodedRecord[]): string[] {
 }
 
 export async function offsetsOf(
-  client: TestClient,
+  client: Asker,
   groupId: string,
   topic: string,
   partitionIndexes: readonly number[],

@@ -9,7 +9,7 @@ import {
   fetchRequest,
   fetchResponse,
 } from '../../src/protocol/schema/01-fetch.ts';
-import type { TestClient } from './support.ts';
+import type { Asker } from './support.ts';
 
 export function batchOf(values: readonly string[], extra: Partial<BatchInput> = {}): Buffer {
   const records = values.map((value) => ({
@@ -29,7 +29,7 @@ export interface ProduceTo {
 }
 
 /** Produces one batch and answers what is said of its partition. */
-export async function produceTo(client: TestClient, to: ProduceTo) {
+export async function produceTo(client: Asker, to: ProduceTo) {
   const answer = await client.ask(produceRequest, produceResponse, to.version ?? 9, {
     acks: to.acks ?? -1,
     timeoutMs: 1000,
@@ -53,7 +53,7 @@ export interface FetchFrom {
 }
 
 export function fetchFrom(
-  client: TestClient,
+  client: Asker,
   from: readonly FetchFrom[],
   options: FetchOptions = {},
 ): Promise<FetchResponse> {

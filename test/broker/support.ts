@@ -200,13 +200,23 @@ export async function startTestNode(
   return node;
 }
 
+/** Whoever can send a request and gets its answer. */
+export interface Asker {
+  ask<Q extends ApiTable, R extends ApiTable>(
+    request: Q,
+    response: R,
+    version: number,
+    value: Input<Q>,
+  ): Promise<Output<R>>;
+}
+
 interface Waiting {
   readonly resolve: (frame: Buffer) => void;
   readonly reject: (error: Error) => void;
 }
 
 /** One connection. Requests may be sent without waiting; answers find their request. */
-export class TestClient {
+export class TestClient implements Asker {
   readonly closed: Promise<void>;
   readonly #socket: Socket;
   readonly #clientId: string | null;
@@ -251,9 +261,7 @@ export class TestClient {
     value: Input<Q>,
   ): Promise<Output<R>> {
     const frame = await this.#answerTo(this.send(request, version, value));
-    const reader = new Reader(frame, 4, frame.length);
-    if (responseHeaderVersion(response.apiKey, version) === 1) reader.skipTags();
-    return decode(response, version, frame, reader.position, frame.length);
+    return decodeAnswer(response, version, frame);
   }
 
   /** Sends a request to which no answer is due or wanted. */
@@ -296,6 +304,17 @@ export class TestClient {
       waiting?.resolve(frame);
     }
   }
+}
+
+/** The frame is without its size; no byte of it may be left over. */
+export function decodeAnswer<R extends ApiTable>(
+  response: R,
+  version: number,
+  frame: Buffer,
+): Output<R> {
+  const reader = new Reader(frame, 4, frame.length);
+  if (responseHeaderVersion(response.apiKey, version) === 1) reader.skipTags();
+  return decode(response, version, frame, reader.position, frame.length);
 }
 
 /** Resolves when `condition` holds; looks again after each round of the event loop. */

@@ -6,6 +6,8 @@ import type { StoredEntry } from '../../src/log/format.ts';
 import { LogReader, ReadPlan } from '../../src/log/log-reader.ts';
 import { Role } from '../../src/raft/raft.ts';
 import type { Replica } from '../../src/replica/replica.ts';
+import { EntryType } from '../../src/state/entry-types.ts';
+import { decodeKeyedChange } from '../../src/state/keyed/effects.ts';
 import { readStoredBatch } from '../../src/state/stored-batch.ts';
 import type { SimClock } from './sim-clock.ts';
 import type { SimNode } from './sim-node.ts';
@@ -17,9 +19,16 @@ export class ClusterTruth {
   readonly #records = new Map<string, string>();
   /** Checksums of the state, by index. */
   readonly #states = new Map<number, number>();
+  /** Values of each key, in the order in which they were appended. */
+  readonly #keys = new Map<string, string[]>();
   readonly #leaders = new Map<number, string>();
   #committedEnd = 0;
   applied = 0;
+  readonly #note: (what: () => string) => void;
+
+  constructor(note: (what: () => string) => void) {
+    this.#note = note;
+  }
 
   get elections(): number {
     return this.#leaders.size;
@@ -32,6 +41,14 @@ export class ClusterTruth {
   /** What was stored at a partition's offset. */
   record(partition: number, offset: number): string | undefined {
     return this.#records.get(`${partition}:${offset}`);
+  }
+
+  /** Values of a key up to this one, in the order in which they were appended. */
+  valuesBefore(value: string): readonly string[] {
+    const values = this.#keys.get(value.split('@')[1]!) ?? [];
+    const at = values.indexOf(value);
+    assert.ok(at >= 0, `${value} was never committed`);
+    return values.slice(0, at);
   }
 
   /** Election safety: a term has one leader (section 5.2). */
@@ -52,6 +69,7 @@ export class ClusterTruth {
     const known = this.#log.get(index);
     if (known === undefined) {
       this.#log.set(index, facts);
+      this.#note(() => `${node.id} applies ${index}/${term}: ${shown(entry)}`);
       for (const [i, batch] of batches.entries()) this.#noteRecord(entry.partitions[i]!, batch);
     } else assert.equal(facts, known, `entry ${index} on ${node.id}`);
     this.#committedEnd = Math.max(this.#committedEnd, index);
@@ -61,7 +79,13 @@ export class ClusterTruth {
     const { baseOffset } = readStoredBatch(batch);
     const place = `${partition}:${baseOffset}`;
     assert.equal(this.#records.get(place), undefined, `${place} is stored twice`);
-    this.#records.set(place, valueIn(batch));
+    const value = valueIn(batch);
+    this.#records.set(place, value);
+    const [, key] = value.split('@');
+    if (key === undefined) return;
+    const values = this.#keys.get(key) ?? [];
+    this.#keys.set(key, values);
+    values.push(value);
   }
 
   /** Equal entries give equal state, also from a snapshot and over a restart. */
@@ -69,10 +93,11 @@ export class ClusterTruth {
     // What it applied before anybody listened.
     const reader = new EntryReader(replica.journal);
     const last = replica.state.appliedIndex;
-    while (this.#committedEnd < last) {
-      const entries = await node.run(reader.read(this.#committedEnd + 1, 100_000));
+    for (let next = this.#committedEnd + 1; next <= last; ) {
+      const entries = await node.run(reader.read(next, 100_000));
       if (!node.isUp) return;
       for (const entry of entries!) if (entry.index <= last) this.onApplied(node, entry);
+      next = entries!.at(-1)!.index + 1;
     }
     this.noteState(node, replica);
   }
@@ -86,10 +111,11 @@ export class ClusterTruth {
   }
 
   /** What is not deleted can be read on every node, however it came there. */
-  async checkRecords({ replica, id }: SimNode, partitions: number, clock: SimClock): Promise<void> {
-    const { partitions: columns } = replica!.state.topics;
+  async checkRecords({ replica, id }: SimNode, clock: SimClock): Promise<void> {
+    const { topics } = replica!.state;
+    const { partitions: columns } = topics;
     const reader = new LogReader(replica!.journal);
-    for (let partition = 0; partition < partitions; partition++) {
+    for (const partition of [...topics.all()].flatMap(({ partitions }) => [...partitions])) {
       const end = columns.end(partition);
       for (let offset = columns.logStart(partition); offset < end; offset++) {
         const plan = new ReadPlan();
@@ -103,10 +129,11 @@ export class ClusterTruth {
     }
   }
 
-  /** Each sequence of a producer is stored once. */
+  /** Each sequence of an idempotent producer is stored once. */
   checkSequences(): void {
     const seen = new Set<string>();
     for (const value of this.#records.values()) {
+      if (value.startsWith('w')) continue;
       assert.ok(!seen.has(value), `${value} is stored twice`);
       seen.add(value);
     }
@@ -114,5 +141,10 @@ export class ClusterTruth {
 }
 
 function valueIn(batch: Buffer): string {
-  return /v\d+/.exec(batch.subarray(61).toString('latin1'))![0];
+  return /[vw]\d+(@k\d+)?/.exec(batch.subarray(61).toString('latin1'))![0];
+}
+
+function shown({ type, meta, batches }: StoredEntry): string {
+  if (type === EntryType.keyed) return JSON.stringify(decodeKeyedChange(meta));
+  return `type ${type} ${batches.map(valueIn)}`;
 }

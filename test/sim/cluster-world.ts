@@ -6,24 +6,17 @@
 import assert from 'node:assert/strict';
 import { nextConfiguration } from '../../src/cluster/formation.ts';
 import { encodeMessage } from '../../src/cluster/peer-codec.ts';
-import { codecs } from '../../src/core/codecs.ts';
 import type { Random } from '../../src/core/random.ts';
 import type { Entry } from '../../src/log/format.ts';
-import { ErrorCode } from '../../src/protocol/error-codes.ts';
-import { buildBatch } from '../../src/protocol/records/build.ts';
 import type { Message } from '../../src/raft/messages.ts';
 import type { Replica } from '../../src/replica/replica.ts';
-import {
-  encodeLogStarts,
-  encodeOffsetsCommitted,
-  encodeTopicCreated,
-} from '../../src/state/commands.ts';
-import { EntryType } from '../../src/state/entry-types.ts';
-import { topicSettings } from '../replica/topic-settings.ts';
+import type { Clients } from './clients.ts';
 import { ClusterTruth } from './cluster-truth.ts';
+import { DirectClients } from './direct-clients.ts';
 import { SimClock } from './sim-clock.ts';
 import type { SimDisk } from './sim-files.ts';
 import { SimNode } from './sim-node.ts';
+import { WireClients } from './wire-clients.ts';
 
 export interface ClusterCounts {
   elections: number;
@@ -50,22 +43,24 @@ export interface ClusterCounts {
   filesSealed: number;
   /** Ends of a process while it wrote. */
   tornWrites: number;
+  /** Records that members of groups handled: of a log, and by key. */
+  handled: number;
+  handledByKey: number;
+  /** Of those, again. */
+  handledAgain: number;
+  joins: number;
+  /** Checks of invariants that the brokers made themselves. */
+  keyedChecks: number;
 }
 
 export interface ClusterWorldOptions {
   readonly nodes: number;
+  /** How clients ask; else the seed decides. */
+  readonly clients?: 'direct' | 'wire';
   /** Sabotage, to show that the simulation notices. */
   readonly lies?: SimDisk['lies'];
-}
-
-const partitionCount = 2;
-const producerCount = 8;
-/** An idempotent producer as a client runs it: one batch at a time, until it is acknowledged. */
-interface Producer {
-  readonly id: number;
-  readonly partition: number;
-  nextSequence: number;
-  inFlight: { readonly value: string; isAsked: boolean } | undefined;
+  /** Is told what happens. */
+  readonly trace?: ((line: string) => void) | undefined;
 }
 
 export class ClusterWorld {
@@ -73,7 +68,8 @@ export class ClusterWorld {
     ...{ elections: 0, crashes: 0, kills: 0, pauses: 0, partitions: 0, conflicts: 0 },
     ...{ acknowledged: 0, resent: 0, reads: 0, applied: 0, snapshots: 0, memberChanges: 0 },
     ...{ fullDisks: 0, starts: 0, handOvers: 0, installs: 0, deletions: 0, wipes: 0 },
-    ...{ filesRemoved: 0, filesSealed: 0, tornWrites: 0 },
+    ...{ filesRemoved: 0, filesSealed: 0, tornWrites: 0, handled: 0, handledByKey: 0 },
+    ...{ handledAgain: 0, joins: 0, keyedChecks: 0 },
   };
   readonly clock: SimClock;
   readonly random: Random;
@@ -81,22 +77,23 @@ export class ClusterWorld {
   readonly lies: SimDisk['lies'];
   /** In many small files and snapshots more happens. */
   readonly sizes: { readonly fileBytesMax: number; readonly snapshotBytes: number };
-  readonly truth = new ClusterTruth();
+  readonly truth = new ClusterTruth((what) => this.note(what));
+  /** Clients speak Kafka's protocol to a broker on each node. */
+  readonly hasBrokers: boolean;
   readonly #cut = new Set<string>();
   #lossRate = 0;
   /** Some runs are wilder than others. */
   readonly #harmRate: number;
-  readonly #producers: Producer[] = [];
-  #committedOffset = 0;
-  #ackedOffset = 0;
-  #values = 0;
-  #isFounded = false;
-  #createdIn = 0;
+  readonly clients: Clients;
+  readonly #trace: ((line: string) => void) | undefined;
+  #nextConnectionId = 1;
+  #failure: unknown;
 
   constructor(random: Random, options: ClusterWorldOptions) {
     this.random = random;
     this.clock = new SimClock(random);
     this.lies = options.lies ?? 'none';
+    this.#trace = options.trace;
     this.sizes = this.pick([
       { fileBytesMax: 1536, snapshotBytes: 1500 },
       { fileBytesMax: 3072, snapshotBytes: 2000 },
@@ -104,6 +101,22 @@ export class ClusterWorld {
     ]);
     this.#harmRate = this.pick([0.02, 0.04, 0.08, 0.15]);
     this.nodes = Array.from({ length: options.nodes }, (_, i) => new SimNode(this, i + 1));
+    this.hasBrokers = (options.clients ?? this.pick(['direct', 'wire'])) === 'wire';
+    this.clients = this.hasBrokers ? new WireClients(this) : new DirectClients(this);
+  }
+
+  /** Something went wrong where nobody waits for it. */
+  readonly fail = (error: unknown): void => {
+    this.#failure ??= error;
+  };
+
+  /** For whoever looks for what went wrong. */
+  note(what: () => string): void {
+    this.#trace?.(`${this.clock.monotonicMs()} ${what()}`);
+  }
+
+  nextConnectionId(): number {
+    return this.#nextConnectionId++;
   }
 
   below(bound: number): number {
@@ -124,128 +137,16 @@ export class ClusterWorld {
     const dice = this.random.next();
     if (dice < 0.55) for (let i = this.below(6); i >= 0; i--) await this.clock.step();
     else if (dice < 0.75) await this.clock.advance(this.below(15));
-    else if (dice < 1 - this.#harmRate) this.#ask();
-    else await this.#harm();
+    else if (dice < 1 - this.#harmRate) {
+      this.clients.act();
+      this.#formBy(this.nodes.filter(({ isPaused }) => !isPaused));
+    } else await this.#harm();
     for (const node of this.nodes) await node.takeSnapshot();
     this.#check();
   }
 
-  // What clients do.
-
-  #ask(): void {
-    // Clients mostly know who leads; two may believe so.
-    const leaders = this.nodes.filter(({ replica }) => replica?.isLeader === true);
-    const isKnown = leaders.length > 0 && this.random.next() < 0.85;
-    const node = this.pick(isKnown ? leaders : this.nodes);
-    if (node.isPaused) return;
-    for (let i = this.below(4); i >= 0; i--) this.#askOne(node);
-  }
-
-  #askOne(node: SimNode): void {
-    const { replica } = node;
-    if (replica === undefined) return;
-    this.read(replica);
-    if (!replica.isLeader) return;
-    this.#form(replica);
-    const dice = this.random.next();
-    if (!this.#isFounded) this.#createTopic(replica);
-    else if (dice < 0.75) this.#produce(node, this.#anyProducer());
-    else if (dice < 0.8) this.#deleteRecords(replica);
-    else this.#commitOffset(replica);
-  }
-
-  /** What a leader would answer is not older than what anybody was told before. */
-  read(replica: Replica): void {
-    if (!replica.mayAnswer) return;
-    this.counts.reads++;
-    const offset = replica.state.offsets.get('g', 0)?.offset ?? 0;
-    assert.ok(offset >= this.#ackedOffset, `a read of ${offset} after ${this.#ackedOffset}`);
-  }
-
-  #createTopic(replica: Replica): void {
-    const created = {
-      ...{ name: 'orders', topicId: '00112233445566778899aabbccddeeff' },
-      ...{ firstPartition: 0, partitionCount, configs: new Map<string, string>() },
-    };
-    if (replica.state.topics.byName('orders') !== undefined) {
-      this.#isFounded = true;
-      return;
-    }
-    // A leader does it once: what an earlier one had planned is applied by now, or gone.
-    if (this.#createdIn === replica.raft.term) return;
-    this.#createdIn = replica.raft.term;
-    const meta = encodeTopicCreated(created);
-    replica.propose({ type: EntryType.topicCreated, meta }, (outcome) => {
-      if (outcome === 'disk-full') this.#createdIn = 0;
-    });
-  }
-
-  #anyProducer(): Producer {
-    if (this.#producers.length < producerCount) {
-      const partition = this.below(partitionCount);
-      const id = this.#producers.length;
-      this.#producers.push({ id, partition, nextSequence: 0, inFlight: undefined });
-    }
-    return this.pick(this.#producers);
-  }
-
-  #produce(node: SimNode, producer: Producer): void {
-    if (producer.inFlight?.isAsked === true) {
-      // The client has lost its patience: it asks again, wherever the leader is now.
-      if (this.random.next() < 0.8) return;
-    }
-    if (producer.inFlight !== undefined) this.counts.resent++;
-    producer.inFlight ??= { value: `v${this.#values++}`, isAsked: false };
-    const asked = producer.inFlight;
-    asked.isAsked = true;
-    const { id: producerId, partition, nextSequence: baseSequence } = producer;
-    const facts = { producerId, producerEpoch: 0, baseSequence };
-    const records = buildBatch(
-      { records: [{ key: null, value: Buffer.from(asked.value), timestamp: 1 }], ...facts },
-      codecs,
-    );
-    const part = { partition, topicPartition: 'orders', settings: topicSettings, records };
-    node.planner!.produce([part], 11, ([outcome]) => {
-      if (producer.inFlight !== asked) return;
-      asked.isAsked = false;
-      const { errorCode, baseOffset } = outcome!;
-      if (errorCode === ErrorCode.NONE) {
-        this.counts.acknowledged++;
-        producer.inFlight = undefined;
-        producer.nextSequence++;
-        const stored = this.truth.record(partition, baseOffset);
-        assert.equal(stored, asked.value, `acknowledged at ${partition}:${baseOffset}`);
-        return;
-      }
-      const isRetried =
-        errorCode === ErrorCode.NOT_LEADER_OR_FOLLOWER ||
-        errorCode === ErrorCode.KAFKA_STORAGE_ERROR;
-      assert.ok(isRetried, `producer ${producerId}, sequence ${baseSequence}: error ${errorCode}`);
-    });
-  }
-
-  #commitOffset(replica: Replica): void {
-    const offset = ++this.#committedOffset;
-    const committed = { offset, leaderEpoch: -1, metadata: '', commitMs: 1, expireMs: -1 };
-    const meta = encodeOffsetsCommitted({ groupId: 'g', offsets: [[0, committed]] });
-    const readBefore = replica.state.offsets.get('g', 0)?.offset ?? 0;
-    assert.ok(readBefore <= offset);
-    replica.propose({ type: EntryType.offsetsCommitted, meta }, (outcome) => {
-      if (outcome === 'applied') this.#ackedOffset = Math.max(this.#ackedOffset, offset);
-    });
-  }
-
-  /** All but the newest, so that journal files die. */
-  #deleteRecords(replica: Replica): void {
-    const { partitions } = replica.state.topics;
-    const starts = Array.from({ length: partitionCount }, (_, partition) => ({
-      partition,
-      offset: Math.max(partitions.logStart(partition), partitions.end(partition) - this.below(4)),
-      droppedBytes: 0,
-    })).filter(({ partition, offset }) => offset > partitions.logStart(partition));
-    if (starts.length === 0) return;
-    this.counts.deletions++;
-    replica.propose({ type: EntryType.logStartsMoved, meta: encodeLogStarts(starts) });
+  #formBy(nodes: readonly SimNode[]): void {
+    for (const { replica } of nodes) if (replica?.isLeader === true) this.#form(replica);
   }
 
   /** As cluster.ts does; now and then a member is put out, to come back later. */
@@ -253,11 +154,13 @@ export class ClusterWorld {
     const { raft, consensus } = replica;
     if (!raft.mayReconfigure || this.random.next() < 0.8) return;
     const { configuration } = raft;
-    const lost = configuration.voters.find((id) => this.nodes.every((node) => node.id !== id));
+    const { voters, learners } = configuration;
+    const lost = [...voters, ...learners].find((id) => this.nodes.every((node) => node.id !== id));
     if (lost !== undefined) {
       // An operator puts the former self of a node out.
-      const voters = configuration.voters.filter((id) => id !== lost);
-      consensus.proposeMembers({ ...configuration, voters, removed: [] });
+      const without = (ids: readonly string[]) => ids.filter((id) => id !== lost);
+      const next = { voters: without(voters), learners: without(learners) };
+      consensus.proposeMembers({ ...next, removed: [] });
       return;
     }
     const present = this.nodes.filter(({ isUp, id }) => isUp && id !== raft.leaderId);
@@ -330,8 +233,7 @@ export class ClusterWorld {
       if (!node.isUp) await node.start();
     }
     const isDone = () =>
-      this.#isFounded &&
-      this.#producers.every(({ inFlight }) => inFlight === undefined) &&
+      this.clients.isDone &&
       this.nodes.every(({ replica }) => replica?.state.appliedIndex === this.truth.committedEnd);
     for (let round = 0; !isDone(); round++) {
       assert.ok(round < 3000, `no end: ${this.#describe()}`);
@@ -341,30 +243,18 @@ export class ClusterWorld {
         await node.takeSnapshot();
         if (!node.isUp) await node.start();
       }
-      for (const node of this.nodes) {
-        if (node.replica?.isLeader !== true) continue;
-        this.#form(node.replica);
-        if (!this.#isFounded) this.#createTopic(node.replica);
-        else if (round % 5 === 0 && round < 2000) this.#finishProducers(node);
-      }
+      this.#formBy(this.nodes);
+      this.clients.finish(round);
       this.#check();
     }
     const [first, ...others] = this.nodes.map(({ replica }) => replica!.state.image());
     for (const other of others) assert.ok(other.equals(first!), 'all states are the same');
     for (const node of this.nodes) {
-      await this.truth.checkRecords(node, partitionCount, this.clock);
+      await this.truth.checkRecords(node, this.clock);
     }
-    this.truth.checkSequences();
+    this.clients.check();
     this.counts.elections = this.truth.elections;
     this.counts.applied = this.truth.applied;
-  }
-
-  #finishProducers(node: SimNode): void {
-    for (const producer of this.#producers) {
-      if (producer.inFlight === undefined) continue;
-      producer.inFlight.isAsked = false;
-      this.#produce(node, producer);
-    }
   }
 
   #describe(): string {
@@ -375,6 +265,7 @@ export class ClusterWorld {
         const facts = `${role} of ${term}, ${replica.state.appliedIndex}/${commitIndex}/${lastIndex}`;
         return `${id} ${facts} ${configuration.voters}+${configuration.learners}`;
       })
+      .concat(this.clients.describe())
       .join('; ');
   }
 
@@ -382,14 +273,30 @@ export class ClusterWorld {
 
   #check(): void {
     for (const node of this.nodes) this.truth.checkLeader(node);
+    if (this.#failure !== undefined) throw this.#failure;
+  }
+
+  /** A request that another node passes on; undefined if that does not answer. */
+  async askNode(from: SimNode, nodeId: number, request: Buffer): Promise<Buffer | undefined> {
+    const to = this.nodes.find(({ node }) => node.nodeId === nodeId);
+    // The first byte says what it is.
+    return this.#askOver(from, to, () => to!.answerForwarded(request.subarray(1)));
   }
 
   /** A request for a snapshot. */
   async ask(from: SimNode, member: string, request: Buffer): Promise<Buffer | undefined> {
     const to = this.nodes.find(({ id }) => id === member);
+    return this.#askOver(from, to, () => to!.answerFetch(request));
+  }
+
+  async #askOver(
+    from: SimNode,
+    to: SimNode | undefined,
+    answer: () => Promise<Buffer | undefined>,
+  ): Promise<Buffer | undefined> {
     const isLost = () =>
-      this.#cut.has(`${from.id}>${member}`) ||
-      this.#cut.has(`${member}>${from.id}`) ||
+      this.#cut.has(`${from.id}>${to?.id}`) ||
+      this.#cut.has(`${to?.id}>${from.id}`) ||
       this.random.next() < this.#lossRate;
     const travel = () =>
       new Promise<void>((resolve) => {
@@ -397,9 +304,9 @@ export class ClusterWorld {
       });
     await travel();
     if (to === undefined || isLost()) return undefined;
-    const answer = await to.answerFetch(request);
+    const answered = await answer();
     await travel();
-    return isLost() ? undefined : answer;
+    return isLost() ? undefined : answered;
   }
 
   send(from: SimNode, message: Message, entries: readonly Entry[]): void {

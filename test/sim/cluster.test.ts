@@ -4,7 +4,7 @@ import { seededRandom } from '../../src/core/random.ts';
 import { type ClusterCounts, ClusterWorld, type ClusterWorldOptions } from './cluster-world.ts';
 
 /** More seeds, or one: KEYLANE_SIM_SEEDS=10000, KEYLANE_SIM_SEED=17; KEYLANE_SIM_STEPS=2000. */
-const seedCount = Number(process.env['KEYLANE_SIM_SEEDS'] ?? 20);
+const seedCount = Number(process.env['KEYLANE_SIM_SEEDS'] ?? 30);
 const firstSeed = Number(process.env['KEYLANE_SIM_SEED'] ?? 1);
 const steps = Number(process.env['KEYLANE_SIM_STEPS'] ?? 1000);
 
@@ -25,9 +25,16 @@ async function runSeeds(options: ClusterWorldOptions, count: number): Promise<Cl
 }
 
 test('three nodes keep every promise through crashes, partitions and changes', async (t) => {
-  const counts = await runSeeds({ nodes: 3 }, seedCount);
+  const counts = await runSeeds({ nodes: 3, clients: 'direct' }, seedCount);
   t.diagnostic(JSON.stringify(counts));
   assert.ok(counts.acknowledged > seedCount && counts.elections > seedCount);
+});
+
+test('members of groups get all records in order, each key by one of them at a time', async (t) => {
+  const counts = await runSeeds({ nodes: 3, clients: 'wire' }, seedCount);
+  t.diagnostic(JSON.stringify(counts));
+  assert.ok(counts.handled > seedCount && counts.handledByKey > seedCount);
+  assert.ok(counts.handledAgain > 0 && counts.joins > seedCount && counts.keyedChecks > 0);
 });
 
 test('the same seed is the same run', async () => {

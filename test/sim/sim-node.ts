@@ -7,6 +7,7 @@ import { silentLogger } from '../../src/core/logger.ts';
 import { ProducePlanner } from '../../src/replica/produce-planner.ts';
 import { Replica } from '../../src/replica/replica.ts';
 import type { ClusterWorld } from './cluster-world.ts';
+import { SimBroker } from './sim-broker.ts';
 import { reactions, type SimClock } from './sim-clock.ts';
 import { SimDisk } from './sim-files.ts';
 
@@ -16,6 +17,7 @@ export class SimNode {
   disk: SimDisk;
   replica: Replica | undefined;
   planner: ProducePlanner | undefined;
+  broker: SimBroker | undefined;
   isUp = false;
   /** Calls of the disk take up to so long. */
   slowMs = 0;
@@ -23,12 +25,12 @@ export class SimNode {
   /** The folder was lost so many times: then it is another member. */
   #wiped = 0;
   #mustRestart = false;
-  readonly #world: ClusterWorld;
+  readonly world: ClusterWorld;
   /** What others ask of the process, to be told when it is gone. */
   readonly #asked = new Set<() => void>();
 
   constructor(world: ClusterWorld, nodeId: number) {
-    this.#world = world;
+    this.world = world;
     this.#nodeId = nodeId;
     this.clock = new NodeClock(world.clock);
     this.disk = this.#newDisk();
@@ -45,13 +47,13 @@ export class SimNode {
   }
 
   #newDisk(): SimDisk {
-    const { random, clock, counts, lies } = this.#world;
+    const { random, clock, counts, lies } = this.world;
     const disk = new SimDisk({
       random,
       defer: (complete) => {
         const guarded = this.clock.guard(complete);
         if (this.slowMs === 0) clock.defer(guarded);
-        else clock.after(this.#world.below(this.slowMs), guarded);
+        else clock.after(this.world.below(this.slowMs), guarded);
       },
     });
     disk.lies = lies;
@@ -67,7 +69,7 @@ export class SimNode {
   wipe(): void {
     if (this.isUp) this.stop(true);
     this.#wiped++;
-    this.#world.counts.wipes++;
+    this.world.counts.wipes++;
     this.disk = this.#newDisk();
   }
 
@@ -77,12 +79,15 @@ export class SimNode {
 
   /** A snapshot is fetched: the replica stops, which may be cut short, and starts anew. */
   async takeSnapshot(): Promise<void> {
-    if (!this.#mustRestart || this.isPaused) return;
+    if (!this.#mustRestart || this.isPaused || this.replica === undefined) return;
     this.#mustRestart = false;
-    const { replica } = this;
-    this.replica = undefined;
-    this.planner = undefined;
-    await this.run(replica!.stop().then(() => true));
+    const { replica, broker } = this;
+    this.#forget();
+    await this.run(
+      Promise.resolve(broker?.stop())
+        .then(() => replica!.stop())
+        .then(() => true),
+    );
     if (!this.isUp) return;
     this.clock.end();
     this.disk.kill();
@@ -93,36 +98,37 @@ export class SimNode {
     this.isUp = true;
     this.#mustRestart = false;
     const generation = this.clock.begin();
+    const onFatal = (error: unknown): void => {
+      if (this.clock.generation === generation) this.world.fail(error);
+    };
     const opening = Replica.open({
       files: this.disk.files(),
       folder: 'data/default',
       clock: this.clock,
-      random: this.#world.random,
+      random: this.world.random,
       voter: this.id,
       isFounder: this.#nodeId === 1 && this.#wiped === 0,
       group: {
         peers: {
-          send: (message, entries) => this.#world.send(this, message, entries),
-          ask: (member, request) => this.#world.ask(this, member, request),
+          send: (message, entries) => this.world.send(this, message, entries),
+          ask: (member, request) => this.world.ask(this, member, request),
         },
         log: silentLogger,
         fetchBytesPerSecondMax: 200_000,
         onSnapshotFetched: () => {
-          this.#world.counts.installs++;
+          this.world.counts.installs++;
           this.#mustRestart = true;
         },
       },
       times: { electionTimeoutMs: 100, heartbeatMs: 15, missedMs: 500 },
       journal: {
         ...{ sync: 'always', syncIntervalMs: 50, fileExtentsMax: 50 },
-        ...this.#world.sizes,
+        ...this.world.sizes,
         ...{ recentBytesMax: 16_384, indexCacheBytesMax: 8192 },
         ...{ aheadBytesMin: 200, besideSyncMsMin: 1 },
       },
       disk: { lowWaterBytes: 0, reserveBytes: 0 },
-      onFatal: (error) => {
-        if (this.clock.generation === generation) throw error;
-      },
+      onFatal,
     });
     let opened: Replica | undefined;
     try {
@@ -135,17 +141,21 @@ export class SimNode {
       if (this.isUp) this.stop(false);
       return;
     }
-    this.replica = opened;
-    this.planner = new ProducePlanner(opened, this.clock, codecs, 1_000_000);
+    const { world } = this;
     opened.listen({
-      onApplied: (entry) => this.#world.truth.onApplied(this, entry),
+      onApplied: (entry) => world.truth.onApplied(this, entry),
       onGroupApplied: () => {
-        if (this.#world.random.next() < 0.1) this.#world.truth.noteState(this, opened);
+        if (world.random.next() < 0.1) world.truth.noteState(this, opened);
       },
     });
+    world.counts.starts++;
+    world.note(() => `${this.id} started, applied ${opened.state.appliedIndex}`);
     // What was applied while it was opened: by the only voter, or by marks in its journal.
-    this.#world.counts.starts++;
-    await this.#world.truth.onStarted(this, opened);
+    await world.truth.onStarted(this, opened);
+    if (!this.isUp) return;
+    this.replica = opened;
+    if (world.hasBrokers) this.broker = new SimBroker(world, this, opened, onFatal);
+    else this.planner = new ProducePlanner(opened, this.clock, codecs, 1_000_000);
   }
 
   /** The rest of the world goes on meanwhile. */
@@ -162,31 +172,41 @@ export class SimNode {
     );
     await reactions();
     // Now and then the machine goes down meanwhile.
-    const stepsMax = this.#world.random.next() < 0.1 ? this.#world.below(200) : 5000;
+    const stepsMax = this.world.random.next() < 0.1 ? this.world.below(200) : 5000;
     for (let i = 0; i < stepsMax && result === undefined && failure === undefined; i++) {
-      if (!(await this.#world.clock.step())) await this.#world.clock.advance(1);
+      if (!(await this.world.clock.step())) await this.world.clock.advance(1);
     }
     if (failure !== undefined) throw failure;
-    if (result === undefined) this.stop(this.#world.random.next() < 0.7);
+    if (result === undefined) this.stop(this.world.random.next() < 0.7);
     return result;
   }
 
   /** Another node fetches a snapshot; undefined if this one ends before it answers. */
   answerFetch(request: Buffer): Promise<Buffer | undefined> {
+    return this.#answer(async () => {
+      return this.replica && Buffer.concat(await this.replica.answerFetch(request));
+    });
+  }
+
+  /** The same for what another node passes on to the leader. */
+  answerForwarded(request: Buffer): Promise<Buffer | undefined> {
+    return this.#answer(async () => this.broker?.answer(request));
+  }
+
+  #answer(serve: () => Promise<Buffer | undefined>): Promise<Buffer | undefined> {
     return new Promise((resolve) => {
-      const fail = (): void => resolve(undefined);
-      this.#asked.add(fail);
-      const answer = (bytes: readonly Buffer[] | undefined): void => {
-        this.#asked.delete(fail);
-        resolve(bytes === undefined ? undefined : Buffer.concat(bytes));
+      const answer = (bytes?: Buffer): void => {
+        this.#asked.delete(answer);
+        resolve(bytes);
       };
-      const serve = this.clock.guard(() => {
-        const { replica } = this;
-        if (replica === undefined) answer(undefined);
-        else replica.answerFetch(request).then(answer, () => answer(undefined));
-      });
-      if (this.isUp) serve();
-      else answer(undefined);
+      if (!this.isUp) {
+        resolve(undefined);
+        return;
+      }
+      this.#asked.add(answer);
+      this.clock.guard(() => {
+        serve().then(answer, () => answer());
+      })();
     });
   }
 
@@ -194,21 +214,29 @@ export class SimNode {
   stop(isCrash: boolean): void {
     this.resume();
     const isSnapshot = (path: string) => path.endsWith('.snapshot');
-    this.#world.counts.snapshots += this.disk.paths().filter(isSnapshot).length;
+    this.world.counts.snapshots += this.disk.paths().filter(isSnapshot).length;
     this.isUp = false;
-    this.replica = undefined;
-    this.planner = undefined;
+    this.world.note(() => `${this.id} ${isCrash ? 'crashes' : 'is killed'}`);
+    this.#forget();
     this.clock.end();
     for (const fail of this.#asked) fail();
     this.#asked.clear();
-    if (this.disk.isWriting) this.#world.counts.tornWrites++;
+    if (this.disk.isWriting) this.world.counts.tornWrites++;
     if (isCrash) {
-      this.#world.counts.crashes++;
-      this.disk.crash({ keep: this.#world.random.next(), tear: this.#world.random.next() });
+      this.world.counts.crashes++;
+      this.disk.crash({ keep: this.world.random.next(), tear: this.world.random.next() });
     } else {
-      this.#world.counts.kills++;
+      this.world.counts.kills++;
       this.disk.kill();
     }
+  }
+
+  #forget(): void {
+    this.replica = undefined;
+    this.planner = undefined;
+    const { broker } = this;
+    this.broker = undefined;
+    broker?.onEnd();
   }
 
   receive(frame: Buffer): void {
@@ -218,7 +246,7 @@ export class SimNode {
       if (raft === undefined || consensus === undefined) return;
       const { lastIndex, lastTerm } = raft;
       consensus.receive(message, entries);
-      if (raft.termAt(lastIndex) !== lastTerm) this.#world.counts.conflicts++;
+      if (raft.termAt(lastIndex) !== lastTerm) this.world.counts.conflicts++;
     });
     if (this.isUp) run();
   }
@@ -227,10 +255,10 @@ export class SimNode {
     if (!this.isUp) return;
     if (this.isPaused) {
       // Requests that came while it was stopped are read first.
-      if (this.replica !== undefined) this.#world.read(this.replica);
+      if (this.replica !== undefined) this.world.clients.onResumed(this.replica);
       this.resume();
     } else {
-      this.#world.counts.pauses++;
+      this.world.counts.pauses++;
       this.clock.isPaused = true;
     }
   }
@@ -241,8 +269,8 @@ export class SimNode {
 
   changeQuota(): void {
     if (this.disk.quotaBytes === Number.POSITIVE_INFINITY) {
-      this.#world.counts.fullDisks++;
-      this.disk.quotaBytes = this.disk.usedBytes + this.#world.below(4000);
+      this.world.counts.fullDisks++;
+      this.disk.quotaBytes = this.disk.usedBytes + this.world.below(4000);
     } else this.disk.quotaBytes = Number.POSITIVE_INFINITY;
   }
 }
