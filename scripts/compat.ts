@@ -1,10 +1,11 @@
 /**
- * Runs foreign clients against a broker: `npm run compat -- [--kafka] [--bin FILE] [client ...]`.
+ * Runs foreign clients against a broker: `npm run compat -- [--kafka] [--nodes 3] [client ...]`.
  *
  * Every suite is a folder `compat-tests/<client>` with a `run.sh BOOTSTRAP` that ends with a line
  * `N passed, N failed`. Each gets a broker of its own on a fresh data directory, so that no suite
  * sees the topics or the damage of another. With --kafka the broker is Apache Kafka itself: a check
- * that fails there is wrong, whatever Keylane does.
+ * that fails there is wrong, whatever Keylane does. With --nodes 3 it is a cluster, of which the
+ * suites are told one node that does not lead.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -16,6 +17,7 @@ import { createInterface } from 'node:readline';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import type { ClusterView } from '../src/broker/admin/cluster-view.ts';
 
 const startMsMax = 60_000;
 const stopMsMax = 10_000;
@@ -31,10 +33,20 @@ type BrokerKind = 'keylane' | 'kafka';
 
 interface Broker {
   readonly address: string;
-  readonly child: ChildProcess;
+  /** Of the node that leads, for checks that write requests themselves. */
+  readonly leader: string;
+  readonly children: readonly ChildProcess[];
   /** The newest lines of the broker's own output, shown when a suite fails. */
   readonly logTail: string[];
   readonly dataFolder: string;
+}
+
+/** What the suites run against. */
+interface Target {
+  readonly kind: BrokerKind;
+  /** The program that starts Keylane. */
+  readonly bin: string;
+  readonly nodes: number;
 }
 
 interface SuiteResult {
@@ -125,26 +137,59 @@ function followLines(child: ChildProcess, tail: string[], onLine: (line: string)
   }
 }
 
+// As start.sh sets it for Apache Kafka: suites with hundreds of groups need not wait for each.
+const commonArgs = ['--keyed', keyedTopics, '--set', 'group.initial.rebalance.delay.ms=0'];
+
 async function startKeylane(bin: string, dataFolder: string): Promise<Broker> {
-  // As start.sh sets it for Apache Kafka: suites with hundreds of groups need not wait for each.
-  const noDelay = 'group.initial.rebalance.delay.ms=0';
-  const place = ['--listen', '127.0.0.1:0', '--data', dataFolder];
-  const sets = ['--set', noDelay, '--set', 'admin.listen='];
-  const args = [bin, 'start', ...place, '--keyed', keyedTopics, ...sets];
-  const child = spawnGroup(process.execPath, args, {});
+  const place = ['--listen', '127.0.0.1:0', '--data', dataFolder, '--set', 'admin.listen='];
+  const child = spawnGroup(process.execPath, [bin, 'start', ...place, ...commonArgs], {});
   const logTail: string[] = [];
   const timeout = delay(startMsMax, null, { ref: false });
   const address = await Promise.race([readyAddress(child, logTail), timeout]);
-  const broker = { address: address ?? '', child, logTail, dataFolder };
+  const children = [child];
+  const broker = { address: address ?? '', leader: address ?? '', children, logTail, dataFolder };
   if (address === null) await failStart(broker);
   return broker;
+}
+
+/** The address is that of a node that does not lead. */
+async function startCluster(bin: string, dataFolder: string, nodes: number): Promise<Broker> {
+  const ids = Array.from({ length: nodes }, (_, i) => i + 1);
+  const ports = await Promise.all(ids.flatMap(() => [freePort(), freePort(), freePort()]));
+  const peers = ids.map((id) => `${id}@127.0.0.1:${ports[id - 1]}`).join(',');
+  const logTail: string[] = [];
+  const children = ids.map((id) => {
+    const listen = `127.0.0.1:${ports[nodes + id - 1]}`;
+    const admin = `admin.listen=127.0.0.1:${ports[2 * nodes + id - 1]}`;
+    const place = ['--listen', listen, '--data', join(dataFolder, String(id)), '--set', admin];
+    const member = ['--node-id', String(id), '--cluster', peers];
+    const args = [bin, 'start', ...place, ...member, ...commonArgs];
+    return spawnGroup(process.execPath, args, { KEYLANE_CLUSTER_SECRET: 'only for these tests' });
+  });
+  const addresses = await Promise.all(children.map((child) => readyAddress(child, logTail)));
+  const broker = { address: '', leader: '', children, logTail, dataFolder };
+  const deadline = Date.now() + startMsMax;
+  for (;;) {
+    if (addresses.includes(null) || Date.now() > deadline) await failStart(broker);
+    const answer = await fetch(`http://127.0.0.1:${ports[2 * nodes]}/cluster`);
+    const { leaderId, members } = (await answer.json()) as ClusterView;
+    const voters = members.filter(({ role }) => role !== 'learner');
+    const follower = ids.find((id) => id !== leaderId)!;
+    if (leaderId > 0 && voters.length === nodes) {
+      return { ...broker, address: addresses[follower - 1]!, leader: addresses[leaderId - 1]! };
+    }
+    // It is formed one by one.
+    await delay(100);
+  }
 }
 
 async function startKafka(dataFolder: string): Promise<Broker> {
   const port = await freePort();
   const script = join(suitesFolder, 'apache-kafka', 'start.sh');
   const child = spawnGroup('bash', [script, String(port), dataFolder], {});
-  const broker = { address: `127.0.0.1:${port}`, child, logTail: [] as string[], dataFolder };
+  const address = `127.0.0.1:${port}`;
+  const children = [child];
+  const broker = { address, leader: address, children, logTail: [] as string[], dataFolder };
   followLines(child, broker.logTail, () => {});
   const deadline = Date.now() + startMsMax;
   while (!(await answersApiVersions(port))) {
@@ -159,22 +204,25 @@ async function failStart(broker: Broker): Promise<never> {
   throw new Error(`the broker did not start:\n${broker.logTail.join('\n')}`);
 }
 
-function startBroker(kind: BrokerKind, bin: string): Promise<Broker> {
+function startBroker({ kind, bin, nodes }: Target): Promise<Broker> {
   const dataFolder = mkdtempSync(join(tmpdir(), `compat-${kind}-`));
   dataFolders.add(dataFolder);
-  return kind === 'kafka' ? startKafka(dataFolder) : startKeylane(bin, dataFolder);
+  if (kind === 'kafka') return startKafka(dataFolder);
+  return nodes > 1 ? startCluster(bin, dataFolder, nodes) : startKeylane(bin, dataFolder);
 }
 
-async function stopBroker(broker: Broker): Promise<void> {
-  const { child } = broker;
-  if (child.exitCode === null && child.signalCode === null) {
-    const exited = once(child, 'exit');
-    signalGroup(child, 'SIGTERM');
-    const stopped = await Promise.race([exited, delay(stopMsMax, null, { ref: false })]);
-    if (stopped === null) signalGroup(child, 'SIGKILL');
-    await exited;
-  }
-  removeData(broker.dataFolder);
+async function stopBroker({ children, dataFolder }: Broker): Promise<void> {
+  await Promise.all(children.map(stopChild));
+  removeData(dataFolder);
+}
+
+async function stopChild(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const exited = once(child, 'exit');
+  signalGroup(child, 'SIGTERM');
+  const stopped = await Promise.race([exited, delay(stopMsMax, null, { ref: false })]);
+  if (stopped === null) signalGroup(child, 'SIGKILL');
+  await exited;
 }
 
 function removeData(folder: string): void {
@@ -186,14 +234,14 @@ function removeData(folder: string): void {
 /** Runs one suite; its output goes to ours, and its last summary line is what counts. */
 async function runSuite(
   client: string,
-  kind: BrokerKind,
-  bin: string,
-  address: string,
+  { kind, bin, nodes }: Target,
+  { address, leader }: Broker,
 ): Promise<SuiteResult> {
   const startedMs = Date.now();
   const script = join(suitesFolder, client, 'run.sh');
   // COMPAT_BIN is for checks that need a broker of their own, which they may end and start again.
-  const env = { COMPAT_BROKER: kind, COMPAT_BIN: bin };
+  const place = { COMPAT_NODES: String(nodes), COMPAT_LEADER: leader };
+  const env = { COMPAT_BROKER: kind, COMPAT_BIN: bin, ...place };
   const child = spawnGroup('bash', [script, address], env);
   let passed = 0;
   let failed = 0;
@@ -217,25 +265,24 @@ async function runSuite(
   return { client, passed, failed, seconds: (Date.now() - startedMs) / 1000, fault };
 }
 
-async function runOnFreshBroker(
-  client: string,
-  kind: BrokerKind,
-  bin: string,
-): Promise<SuiteResult> {
-  console.log(`\n=== ${client} on ${kind} ===`);
+async function runOnFreshBroker(client: string, target: Target): Promise<SuiteResult> {
+  const { kind, nodes } = target;
+  console.log(`\n=== ${client} on ${kind}${nodes > 1 ? `, ${nodes} nodes` : ''} ===`);
   let broker: Broker;
   try {
-    broker = await startBroker(kind, bin);
+    broker = await startBroker(target);
   } catch (error) {
     console.log(error instanceof Error ? error.message : String(error));
     return { client, passed: 0, failed: 0, seconds: 0, fault: 'the broker did not start' };
   }
   let brokerDied = false;
-  broker.child.once('exit', () => {
-    brokerDied = true;
-  });
+  for (const child of broker.children) {
+    child.once('exit', () => {
+      brokerDied = true;
+    });
+  }
   try {
-    const result = await runSuite(client, kind, bin, broker.address);
+    const result = await runSuite(client, target, broker);
     const fault = brokerDied ? 'the broker ended during the suite' : result.fault;
     if (fault !== null) console.log(`--- broker output ---\n${broker.logTail.join('\n')}`);
     return { ...result, fault };
@@ -273,6 +320,7 @@ async function main(): Promise<void> {
     allowPositionals: true,
     options: {
       kafka: { type: 'boolean', default: false },
+      nodes: { type: 'string', default: '1' },
       bin: { type: 'string', default: join(root, 'bin', 'keylane.cjs') },
     },
   });
@@ -284,10 +332,14 @@ async function main(): Promise<void> {
   }
   stopEverythingOn('SIGINT', 130);
   stopEverythingOn('SIGTERM', 143);
-  const kind: BrokerKind = values.kafka ? 'kafka' : 'keylane';
+  const target: Target = {
+    kind: values.kafka ? 'kafka' : 'keylane',
+    bin: resolve(values.bin),
+    nodes: Number(values.nodes),
+  };
   const results: SuiteResult[] = [];
   for (const client of positionals.length > 0 ? positionals : available) {
-    results.push(await runOnFreshBroker(client, kind, resolve(values.bin)));
+    results.push(await runOnFreshBroker(client, target));
   }
   printTable(results);
   process.exitCode = results.every((result) => result.fault === null) ? 0 : 1;

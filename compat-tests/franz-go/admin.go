@@ -56,7 +56,7 @@ func checkTopicLife(t *T) {
 	created, err := admin.CreateTopic(t, 3, 1, map[string]*string{"retention.ms": &retention}, topic)
 	t.NoError(err, "create")
 	harness.Equal(t, created.NumPartitions, 3, "partitions in the answer")
-	harness.Equal(t, created.ReplicationFactor, 1, "replication factor in the answer")
+	harness.Equal(t, int(created.ReplicationFactor), harness.Nodes(), "replication factor in the answer")
 	t.True(created.ID != kadm.TopicID{}, "the topic has no id")
 	answered := created.Configs["retention.ms"]
 	t.True(answered.Value != nil && *answered.Value == retention, "retention.ms in the answer")
@@ -70,8 +70,8 @@ func checkTopicLife(t *T) {
 	harness.Equal(t, len(detail.Partitions), 3, "partitions")
 	for number, partition := range detail.Partitions {
 		t.NoError(partition.Err, fmt.Sprintf("partition %d", number))
-		harness.Equal(t, len(partition.Replicas), 1, "replicas")
-		harness.Equal(t, len(partition.ISR), 1, "in-sync replicas")
+		harness.Equal(t, len(partition.Replicas), harness.Nodes(), "replicas")
+		harness.Equal(t, len(partition.ISR), harness.Nodes(), "in-sync replicas")
 		harness.Equal(t, partition.Leader, partition.Replicas[0], "leader")
 		t.True(partition.LeaderEpoch >= 0, "leader epoch %d", partition.LeaderEpoch)
 	}

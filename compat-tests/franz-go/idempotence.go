@@ -139,12 +139,14 @@ func produceRaw(
 	request.Acks, request.TimeoutMillis = -1, 10_000
 	part := kmsg.NewProduceRequestTopic()
 	part.Topic = topic
-	part.TopicID = topicID(t, client, topic)
+	described := describe(t, client, topic)
+	part.TopicID = described.TopicID
 	partition := kmsg.NewProduceRequestTopicPartition()
 	partition.Records = slices.Clone(batch)
 	part.Partitions = append(part.Partitions, partition)
 	request.Topics = append(request.Topics, part)
-	response, err := request.RequestWith(t, client)
+	leader := client.Broker(int(described.Partitions[0].Leader))
+	response, err := request.RequestWith(t, leader)
 	t.NoError(err, "produce a raw batch")
 	harness.Equal(t, len(response.Topics), 1, "topics in the answer")
 	harness.Equal(t, len(response.Topics[0].Partitions), 1, "partitions in the answer")
@@ -152,6 +154,10 @@ func produceRaw(
 }
 
 func topicID(t *T, client *kgo.Client, topic string) [16]byte {
+	return describe(t, client, topic).TopicID
+}
+
+func describe(t *T, client *kgo.Client, topic string) kmsg.MetadataResponseTopic {
 	request := kmsg.NewPtrMetadataRequest()
 	part := kmsg.NewMetadataRequestTopic()
 	part.Topic = kmsg.StringPtr(topic)
@@ -159,5 +165,5 @@ func topicID(t *T, client *kgo.Client, topic string) [16]byte {
 	response, err := request.RequestWith(t, client)
 	t.NoError(err, "metadata")
 	t.NoError(kerr.ErrorForCode(response.Topics[0].ErrorCode), "metadata of "+topic)
-	return response.Topics[0].TopicID
+	return response.Topics[0]
 }

@@ -15,6 +15,7 @@ import (
 	"regexp"
 	"runtime"
 	"runtime/debug"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -281,4 +282,21 @@ func (t *T) runCleanups() {
 // until it has them.
 func Compacts() bool {
 	return os.Getenv("COMPAT_BROKER") != "keylane"
+}
+
+// Nodes says of how many nodes the cluster is; each has a replica of every partition.
+func Nodes() int {
+	nodes, err := strconv.Atoi(os.Getenv("COMPAT_NODES"))
+	if err != nil {
+		return 1
+	}
+	return nodes
+}
+
+// Leader is where the node is that leads, for checks that write requests themselves.
+func (t *T) Leader() string {
+	if leader := os.Getenv("COMPAT_LEADER"); leader != "" {
+		return leader
+	}
+	return t.Bootstrap
 }

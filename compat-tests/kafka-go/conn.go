@@ -85,8 +85,8 @@ func checkConnTopics(t *T) {
 	harness.Equal(t, len(partitions), 3, "partitions")
 	for _, partition := range partitions {
 		harness.Equal(t, partition.Topic, topic, "topic")
-		harness.Equal(t, len(partition.Replicas), 1, "replicas")
-		harness.Equal(t, len(partition.Isr), 1, "in-sync replicas")
+		harness.Equal(t, len(partition.Replicas), harness.Nodes(), "replicas")
+		harness.Equal(t, len(partition.Isr), harness.Nodes(), "in-sync replicas")
 		harness.Equal(t, partition.Leader.ID, partition.Replicas[0].ID, "leader")
 	}
 	all, err := conn.ReadPartitions()

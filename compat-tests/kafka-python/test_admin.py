@@ -1,5 +1,6 @@
 """The admin client: topics, settings, records, groups and the cluster."""
 
+import os
 import uuid
 
 import pytest
@@ -186,8 +187,9 @@ def test_log_dirs(bootstrap, admin, new_topic):
         for part in topic["partitions"]
         if topic["name"] == name
     ]
-    assert len(sizes) == 1
-    assert sizes[0] > 1000
+    # Each node has a replica of its own; those that follow may have it a moment later.
+    assert len(sizes) == int(os.environ.get("COMPAT_NODES", "1"))
+    assert max(sizes) > 1000
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/IBM/sarama"
@@ -46,7 +47,7 @@ func checkTopicLife(t *T) {
 	listed, exists := topics[topic]
 	t.True(exists, "the topic is not listed")
 	harness.Equal(t, listed.NumPartitions, 3, "listed partitions")
-	harness.Equal(t, listed.ReplicationFactor, 1, "listed replication factor")
+	harness.Equal(t, int(listed.ReplicationFactor), harness.Nodes(), "listed replication factor")
 	retention := listed.ConfigEntries["retention.ms"]
 	t.True(retention != nil && *retention == "7200000", "listed retention.ms")
 
@@ -57,9 +58,9 @@ func checkTopicLife(t *T) {
 	t.True(!described[0].IsInternal, "the topic is internal")
 	for _, partition := range described[0].Partitions {
 		harness.Equal(t, partition.Err, sarama.ErrNoError, "partition")
-		harness.Equal(t, len(partition.Replicas), 1, "replicas")
-		harness.Equal(t, partition.Leader, partition.Replicas[0], "leader")
-		harness.Equal(t, len(partition.Isr), 1, "in-sync replicas")
+		harness.Equal(t, len(partition.Replicas), harness.Nodes(), "replicas")
+		t.True(slices.Contains(partition.Replicas, partition.Leader), "leader %d", partition.Leader)
+		harness.Equal(t, len(partition.Isr), harness.Nodes(), "in-sync replicas")
 	}
 
 	t.NoError(admin.DeleteTopic(topic), "delete")
@@ -320,7 +321,8 @@ func checkClientMetadata(t *T) {
 		t.True(epoch >= 0, "leader epoch %d", epoch)
 		replicas, err := client.InSyncReplicas(topic, partition)
 		t.NoError(err, "in-sync replicas")
-		t.True(len(replicas) == 1 && replicas[0] == leader.ID(), "in-sync replicas %v", replicas)
+		isThere := slices.Contains(replicas, leader.ID())
+		t.True(len(replicas) == harness.Nodes() && isThere, "in-sync replicas %v", replicas)
 		offline, err := client.OfflineReplicas(topic, partition)
 		t.NoError(err, "offline replicas")
 		harness.Equal(t, len(offline), 0, "offline replicas")

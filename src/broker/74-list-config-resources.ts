@@ -38,7 +38,7 @@ function namesOf(resourceType: number, broker: Broker): string[] | undefined {
     case ConfigResource.topic:
       return [...broker.topics.all()].map(({ name }) => name);
     case ConfigResource.broker:
-      return [String(broker.nodeId)];
+      return broker.nodes.ids.map(String);
     case ConfigResource.group:
       return [...broker.replica.state.groupConfigs.keys()];
     case clientMetrics:

@@ -140,7 +140,7 @@ export class ConfigChanges {
     if (why !== undefined) return invalidRequest(why);
     const { brokerConfigs, nodeConfigs } = this.#broker.replica.state;
     // "+0" names node 0, as in Kafka, where it is stored under that name and has no effect.
-    const node = resource.resourceName === '' ? '' : String(this.#broker.nodeId);
+    const node = resource.resourceName === '' ? '' : String(Number(resource.resourceName));
     const before = node === '' ? brokerConfigs : (nodeConfigs.get(node) ?? new Map());
     const after = applyBrokerChanges(resource, before, (name) => {
       const below = node === '' ? undefined : brokerConfigs.get(name);
@@ -169,7 +169,9 @@ export class ConfigChanges {
 
   #brokerNameError(name: string): string | undefined {
     const { nodeId } = this.#broker;
-    if (name === '' || isNodeId(name, nodeId)) return undefined;
+    // Other nodes of the cluster pass on what they are asked to set.
+    const isOther = isInteger(name) && this.#broker.replica.state.nodes.has(Number(name));
+    if (name === '' || isNodeId(name, nodeId) || isOther) return undefined;
     return isInteger(name)
       ? `Unexpected broker id, expected ${nodeId}, but received ${Number(name)}`
       : `Node id must be an integer, but it is: ${name}`;

@@ -2,9 +2,13 @@ import { RequestKind } from '../cluster/operator.ts';
 import { ByteReader, ByteWriter } from '../core/bytes.ts';
 import type { Reply } from '../net/answer-queue.ts';
 import { ApiKey } from '../protocol/api-keys.ts';
+import { decode } from '../protocol/codec.ts';
 import { decodeRequestHead } from '../protocol/frame.ts';
+import { describeConfigsRequest } from '../protocol/schema/32-describe-configs.ts';
+import { ConfigResource } from '../state/commands.ts';
 import type { Broker } from './broker.ts';
 import type { Client, RequestContext } from './handler.ts';
+import { isNodeId } from './resource-names.ts';
 
 /**
  * What Kafka lets any broker answer, or passes on to the controller itself: clients send it to any
@@ -15,7 +19,8 @@ const forwarded: ReadonlySet<number> = new Set([
   ...[ApiKey.Metadata, ApiKey.DescribeTopicPartitions],
   ...[ApiKey.DescribeCluster, ApiKey.DescribeQuorum],
   ...[ApiKey.CreateTopics, ApiKey.DeleteTopics, ApiKey.CreatePartitions, ApiKey.DeleteRecords],
-  ...[ApiKey.AlterConfigs, ApiKey.IncrementalAlterConfigs],
+  ...[ApiKey.DescribeConfigs, ApiKey.AlterConfigs, ApiKey.IncrementalAlterConfigs],
+  ...[ApiKey.ListConfigResources],
   ...[ApiKey.InitProducerId, ApiKey.DescribeProducers, ApiKey.OffsetForLeaderEpoch],
   ...[ApiKey.DescribeGroups, ApiKey.DeleteGroups, ApiKey.OffsetDelete],
 ]);
@@ -42,6 +47,7 @@ export async function forward(
   serveHere: () => void,
 ): Promise<void> {
   const { nodes, replica, clock, nodeId } = broker;
+  if (apiKey === ApiKey.DescribeConfigs && asksForNode(frame, nodeId)) return serveHere();
   const isMetadata = apiKey === ApiKey.Metadata;
   const endMs = clock.monotonicMs() + (isMetadata ? metadataMsMax : leaderMsMax);
   const request = [Buffer.of(RequestKind.client), encodeClient(client), frame];
@@ -56,6 +62,15 @@ export async function forward(
   }
   if (isMetadata) serveHere();
   else disconnect();
+}
+
+/** What a node was started with, only that node knows. */
+function asksForNode(frame: Buffer, nodeId: number): boolean {
+  const { apiVersion, bodyStart } = decodeRequestHead(frame, 0, frame.length);
+  const { resources } = decode(describeConfigsRequest, apiVersion, frame, bodyStart);
+  return resources.some(({ resourceType, resourceName }) => {
+    return resourceType === ConfigResource.broker && isNodeId(resourceName, nodeId);
+  });
 }
 
 /** The answer, or undefined once another node leads: this one may have been stopped. */

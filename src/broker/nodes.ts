@@ -52,6 +52,13 @@ export class Nodes {
     return this.port !== undefined;
   }
 
+  /** Of all nodes that this one knows of. */
+  get ids(): number[] {
+    const { nodeId, replica } = this.#broker;
+    const known = [...replica.state.nodes.keys()];
+    return known.length > 0 ? known.sort((a, b) => a - b) : [nodeId];
+  }
+
   /** Where clients reach each node that is there, as far as this one knows; the leader does. */
   endpoints(client: Client): NodeEndpoint[] {
     const { nodeId, replica } = this.#broker;

@@ -108,7 +108,7 @@ final class AdminTopicChecks {
         var configs = Map.of("retention.ms", "1234567", "max.message.bytes", "200000");
         var result = admin.createTopics(List.of(topic(name, 4).configs(configs)));
         Expect.equal(4, Expect.get(result.numPartitions(name)), "partitions");
-        Expect.equal(1, Expect.get(result.replicationFactor(name)), "replication factor");
+        Expect.equal(Clients.nodes(), Expect.get(result.replicationFactor(name)), "replication factor");
         Expect.that(!Expect.get(result.topicId(name)).equals(Uuid.ZERO_UUID), "has an id");
         var config = Expect.get(result.config(name));
         Expect.equal("1234567", config.get("retention.ms").value(), "retention.ms");
@@ -120,7 +120,7 @@ final class AdminTopicChecks {
         var topic = new NewTopic(name, Optional.empty(), Optional.empty());
         var result = admin.createTopics(List.of(topic));
         Expect.equal(1, Expect.get(result.numPartitions(name)), "num.partitions");
-        Expect.equal(1, Expect.get(result.replicationFactor(name)), "default.replication.factor");
+        Expect.equal(Clients.nodes(), Expect.get(result.replicationFactor(name)), "default.replication.factor");
     }
 
     private void createAssigned() throws Exception {
@@ -168,7 +168,7 @@ final class AdminTopicChecks {
     }
 
     private void createInvalidReplication() throws Exception {
-        for (short factor : List.of((short) 3, (short) 0)) {
+        for (short factor : List.of((short) (Clients.nodes() + 1), (short) 0)) {
             var topic = new NewTopic(Clients.unique("topic"), 1, factor);
             Expect.failure(InvalidReplicationFactorException.class,
                 admin.createTopics(List.of(topic)).all());

@@ -34,6 +34,18 @@ final class Clients implements AutoCloseable {
     /** One for all checks, it may be used by many threads. */
     final Admin admin;
 
+    /** Where the node is that leads, for checks that write requests themselves. */
+    static String leader(String bootstrap) {
+        String leader = System.getenv("COMPAT_LEADER");
+        return leader == null || leader.isEmpty() ? bootstrap : leader;
+    }
+
+    /** Each node of a cluster has a replica of every partition. */
+    static int nodes() {
+        String nodes = System.getenv("COMPAT_NODES");
+        return nodes == null || nodes.isEmpty() ? 1 : Integer.parseInt(nodes);
+    }
+
     Clients(String bootstrap) {
         this.bootstrap = bootstrap;
         this.admin = Admin.create(Map.of("bootstrap.servers", bootstrap));

@@ -96,7 +96,7 @@ public final class ToolChecks {
         run("kafka-topics", "--create", "--topic", name).expect(1, "already exists");
         run("kafka-topics", "--alter", "--topic", name, "--partitions", "2").expect(1);
         run("kafka-topics", "--create", "--topic", Clients.unique("tool"),
-            "--replication-factor", "3").expect(1);
+            "--replication-factor", String.valueOf(Clients.nodes() + 1)).expect(1);
         run("kafka-topics", "--describe", "--topic", Clients.unique("missing"))
             .expect(1, "does not exist");
     }

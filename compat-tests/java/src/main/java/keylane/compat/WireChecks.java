@@ -99,7 +99,7 @@ final class WireChecks {
 
     private void repeated() throws Exception {
         String topic = clients.topic(1);
-        try (var connection = new Connection(clients.bootstrap)) {
+        try (var connection = new Connection(Clients.leader(clients.bootstrap))) {
             Producer producer = newProducer(connection);
             MemoryRecords batch = batch(producer, 0, 3);
             for (int attempt = 0; attempt < 3; attempt++) {
@@ -114,7 +114,7 @@ final class WireChecks {
 
     private void repeatedLater() throws Exception {
         String topic = clients.topic(1);
-        try (var connection = new Connection(clients.bootstrap)) {
+        try (var connection = new Connection(Clients.leader(clients.bootstrap))) {
             Producer producer = newProducer(connection);
             for (int sequence = 0; sequence < 8; sequence++) {
                 expect(Errors.NONE, send(connection, topic, batch(producer, sequence, 1)));
@@ -135,7 +135,7 @@ final class WireChecks {
 
     private void sequenceGap() throws Exception {
         String topic = clients.topic(1);
-        try (var connection = new Connection(clients.bootstrap)) {
+        try (var connection = new Connection(Clients.leader(clients.bootstrap))) {
             Producer producer = newProducer(connection);
             expect(Errors.NONE, send(connection, topic, batch(producer, 0, 2)));
             expect(Errors.OUT_OF_ORDER_SEQUENCE_NUMBER,
@@ -146,7 +146,7 @@ final class WireChecks {
 
     private void oldEpoch() throws Exception {
         String topic = clients.topic(1);
-        try (var connection = new Connection(clients.bootstrap)) {
+        try (var connection = new Connection(Clients.leader(clients.bootstrap))) {
             Producer old = newProducer(connection);
             Producer bumped = new Producer(old.id, (short) (old.epoch + 1));
             expect(Errors.NONE, send(connection, topic, batch(old, 0, 1)));
@@ -156,8 +156,8 @@ final class WireChecks {
     }
 
     private void producerIds() throws Exception {
-        try (var one = new Connection(clients.bootstrap);
-            var two = new Connection(clients.bootstrap)) {
+        try (var one = new Connection(Clients.leader(clients.bootstrap));
+            var two = new Connection(Clients.leader(clients.bootstrap))) {
             Producer first = newProducer(one);
             Producer second = newProducer(two);
             Producer third = newProducer(one);
@@ -169,7 +169,7 @@ final class WireChecks {
 
     private void corrupt() throws Exception {
         String topic = clients.topic(1);
-        try (var connection = new Connection(clients.bootstrap)) {
+        try (var connection = new Connection(Clients.leader(clients.bootstrap))) {
             MemoryRecords good = MemoryRecords.withRecords(Compression.NONE, records(2));
             ByteBuffer bytes = good.buffer().duplicate();
             int last = bytes.limit() - 2;
@@ -186,7 +186,7 @@ final class WireChecks {
     private void wrongRequests() throws Exception {
         String topic = clients.topic(1);
         MemoryRecords records = MemoryRecords.withRecords(Compression.NONE, records(1));
-        try (var connection = new Connection(clients.bootstrap)) {
+        try (var connection = new Connection(Clients.leader(clients.bootstrap))) {
             var unknown = connection.ask(ProduceResponse.class, produce(topic, 7, 1, records));
             expect(Errors.UNKNOWN_TOPIC_OR_PARTITION, unknown.data().responses().iterator().next()
                 .partitionResponses().get(0));
@@ -199,7 +199,7 @@ final class WireChecks {
     private void noAnswer() throws Exception {
         String topic = clients.topic(1);
         MemoryRecords records = MemoryRecords.withRecords(Compression.NONE, records(1));
-        try (var connection = new Connection(clients.bootstrap)) {
+        try (var connection = new Connection(Clients.leader(clients.bootstrap))) {
             connection.send(produce(topic, 0, 0, records));
             // The next answer on the connection belongs to the next request.
             newProducer(connection);
@@ -209,7 +209,7 @@ final class WireChecks {
 
     private void pipelined() throws Exception {
         String topic = clients.topic(1);
-        try (var connection = new Connection(clients.bootstrap)) {
+        try (var connection = new Connection(Clients.leader(clients.bootstrap))) {
             MemoryRecords records = MemoryRecords.withRecords(Compression.NONE, records(1));
             for (int number = 0; number < 20; number++) {
                 connection.send(produce(topic, 0, number % 2 == 0 ? -1 : 1, records));
@@ -233,7 +233,7 @@ final class WireChecks {
     }
 
     private void apiVersions() throws Exception {
-        try (var connection = new Connection(clients.bootstrap)) {
+        try (var connection = new Connection(Clients.leader(clients.bootstrap))) {
             // Error 35 in the form of version 0, whatever was asked, with the versions of this API.
             connection.sendFrame(header(ApiKeys.API_VERSIONS.id, 99, 5));
             ByteBuffer answer = ByteBuffer.wrap(connection.frame());
@@ -249,7 +249,7 @@ final class WireChecks {
     }
 
     private void everyApiVersions() throws Exception {
-        try (var connection = new Connection(clients.bootstrap)) {
+        try (var connection = new Connection(Clients.leader(clients.bootstrap))) {
             for (short version = 0; version <= 4; version++) {
                 var data = new ApiVersionsRequestData().setClientSoftwareName("compat")
                     .setClientSoftwareVersion("1.0");
@@ -265,11 +265,11 @@ final class WireChecks {
     }
 
     private void unknownApi() throws Exception {
-        try (var connection = new Connection(clients.bootstrap)) {
+        try (var connection = new Connection(Clients.leader(clients.bootstrap))) {
             connection.sendFrame(header(9_999, 0, 1));
             Expect.that(connection.isEnded(), "the connection ends");
         }
-        try (var connection = new Connection(clients.bootstrap)) {
+        try (var connection = new Connection(Clients.leader(clients.bootstrap))) {
             connection.sendFrame(header(ApiKeys.METADATA.id, 99, 1));
             Expect.that(connection.isEnded(), "the connection ends");
         }
@@ -277,7 +277,7 @@ final class WireChecks {
 
     private void hugeFrame() throws Exception {
         for (int length : new int[] {Integer.MAX_VALUE, -1}) {
-            try (var connection = new Connection(clients.bootstrap)) {
+            try (var connection = new Connection(Clients.leader(clients.bootstrap))) {
                 connection.sendBytes(ByteBuffer.allocate(4).putInt(length).array());
                 Expect.that(connection.isEnded(), "the connection ends");
             }
