@@ -5,7 +5,8 @@
  * `N passed, N failed`. Each gets a broker of its own on a fresh data directory, so that no suite
  * sees the topics or the damage of another. With --kafka the broker is Apache Kafka itself: a check
  * that fails there is wrong, whatever Keylane does. With --nodes 3 it is a cluster, of which the
- * suites are told one node that does not lead.
+ * suites are told one node that does not lead; with --failover too only the checks run that kill
+ * the node that leads, of the clients that have some.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -29,12 +30,19 @@ const keyedTopics = 'keyed-*';
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const suitesFolder = join(root, 'compat-tests');
 
+/** Clients with checks that kill the node that leads. */
+const failoverClients = {
+  go: ['franz-go', 'sarama'],
+  python: ['aiokafka', 'kafka-python', 'librdkafka'],
+};
+
 type BrokerKind = 'keylane' | 'kafka';
 
 interface Broker {
   readonly address: string;
   /** Of the node that leads, for checks that write requests themselves. */
   readonly leader: string;
+  readonly leaderPid: number;
   readonly children: readonly ChildProcess[];
   /** The newest lines of the broker's own output, shown when a suite fails. */
   readonly logTail: string[];
@@ -47,6 +55,7 @@ interface Target {
   /** The program that starts Keylane. */
   readonly bin: string;
   readonly nodes: number;
+  readonly failover: boolean;
 }
 
 interface SuiteResult {
@@ -147,7 +156,14 @@ async function startKeylane(bin: string, dataFolder: string): Promise<Broker> {
   const timeout = delay(startMsMax, null, { ref: false });
   const address = await Promise.race([readyAddress(child, logTail), timeout]);
   const children = [child];
-  const broker = { address: address ?? '', leader: address ?? '', children, logTail, dataFolder };
+  const broker = {
+    address: address ?? '',
+    leader: address ?? '',
+    leaderPid: 0,
+    children,
+    logTail,
+    dataFolder,
+  };
   if (address === null) await failStart(broker);
   return broker;
 }
@@ -167,7 +183,7 @@ async function startCluster(bin: string, dataFolder: string, nodes: number): Pro
     return spawnGroup(process.execPath, args, { KEYLANE_CLUSTER_SECRET: 'only for these tests' });
   });
   const addresses = await Promise.all(children.map((child) => readyAddress(child, logTail)));
-  const broker = { address: '', leader: '', children, logTail, dataFolder };
+  const broker = { address: '', leader: '', leaderPid: 0, children, logTail, dataFolder };
   const deadline = Date.now() + startMsMax;
   for (;;) {
     if (addresses.includes(null) || Date.now() > deadline) await failStart(broker);
@@ -176,7 +192,8 @@ async function startCluster(bin: string, dataFolder: string, nodes: number): Pro
     const voters = members.filter(({ role }) => role !== 'learner');
     const follower = ids.find((id) => id !== leaderId)!;
     if (leaderId > 0 && voters.length === nodes) {
-      return { ...broker, address: addresses[follower - 1]!, leader: addresses[leaderId - 1]! };
+      const [address, leader] = [addresses[follower - 1]!, addresses[leaderId - 1]!];
+      return { ...broker, address, leader, leaderPid: children[leaderId - 1]!.pid! };
     }
     // It is formed one by one.
     await delay(100);
@@ -189,7 +206,14 @@ async function startKafka(dataFolder: string): Promise<Broker> {
   const child = spawnGroup('bash', [script, String(port), dataFolder], {});
   const address = `127.0.0.1:${port}`;
   const children = [child];
-  const broker = { address, leader: address, children, logTail: [] as string[], dataFolder };
+  const broker = {
+    address,
+    leader: address,
+    leaderPid: 0,
+    children,
+    logTail: [] as string[],
+    dataFolder,
+  };
   followLines(child, broker.logTail, () => {});
   const deadline = Date.now() + startMsMax;
   while (!(await answersApiVersions(port))) {
@@ -231,18 +255,30 @@ function removeData(folder: string): void {
   dataFolders.delete(folder);
 }
 
+/** How a suite is told to run these checks alone. */
+function failoverArgs(client: string): readonly string[] {
+  return failoverClients.go.includes(client)
+    ? ['keyed/the-leader-is-killed']
+    : ['-k', 'the_leader_is_killed', '-s'];
+}
+
 /** Runs one suite; its output goes to ours, and its last summary line is what counts. */
 async function runSuite(
   client: string,
-  { kind, bin, nodes }: Target,
-  { address, leader }: Broker,
+  { kind, bin, nodes, failover }: Target,
+  { address, leader, leaderPid }: Broker,
 ): Promise<SuiteResult> {
   const startedMs = Date.now();
   const script = join(suitesFolder, client, 'run.sh');
   // COMPAT_BIN is for checks that need a broker of their own, which they may end and start again.
   const place = { COMPAT_NODES: String(nodes), COMPAT_LEADER: leader };
-  const env = { COMPAT_BROKER: kind, COMPAT_BIN: bin, ...place };
-  const child = spawnGroup('bash', [script, address], env);
+  const killed = failover ? { COMPAT_LEADER_PID: String(leaderPid) } : {};
+  const env = { COMPAT_BROKER: kind, COMPAT_BIN: bin, ...place, ...killed };
+  const child = spawnGroup(
+    'bash',
+    [script, address, ...(failover ? failoverArgs(client) : [])],
+    env,
+  );
   let passed = 0;
   let failed = 0;
   let hasSummary = false;
@@ -275,10 +311,11 @@ async function runOnFreshBroker(client: string, target: Target): Promise<SuiteRe
     console.log(error instanceof Error ? error.message : String(error));
     return { client, passed: 0, failed: 0, seconds: 0, fault: 'the broker did not start' };
   }
+  const killed = target.failover ? broker.leaderPid : 0;
   let brokerDied = false;
   for (const child of broker.children) {
     child.once('exit', () => {
-      brokerDied = true;
+      brokerDied ||= child.pid !== killed;
     });
   }
   try {
@@ -321,10 +358,12 @@ async function main(): Promise<void> {
     options: {
       kafka: { type: 'boolean', default: false },
       nodes: { type: 'string', default: '1' },
+      failover: { type: 'boolean', default: false },
       bin: { type: 'string', default: join(root, 'bin', 'keylane.cjs') },
     },
   });
-  const available = availableClients();
+  const { go, python } = failoverClients;
+  const available = values.failover ? [...go, ...python] : availableClients();
   const unknown = positionals.filter((client) => !available.includes(client));
   if (unknown.length > 0) {
     console.error(`no suite ${unknown.join(', ')}; there are: ${available.join(', ')}`);
@@ -336,6 +375,7 @@ async function main(): Promise<void> {
     kind: values.kafka ? 'kafka' : 'keylane',
     bin: resolve(values.bin),
     nodes: Number(values.nodes),
+    failover: values.failover,
   };
   const results: SuiteResult[] = [];
   for (const client of positionals.length > 0 ? positionals : available) {

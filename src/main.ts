@@ -74,6 +74,12 @@ function commandLine(): Command {
     .addHelpText('after', '\nThe secret of the cluster is read from KEYLANE_CLUSTER_SECRET.')
     .action(removeFromCluster);
   cluster
+    .command('recover')
+    .description('go on with one node when most of the others are lost for good')
+    .requiredOption('--data <dir>', 'folder of its data; no broker may have it open')
+    .option('--accept-data-loss', 'what only the lost nodes had is lost')
+    .action(recoverCluster);
+  cluster
     .command('status')
     .description('its members, which one leads, and how far each is')
     .option('--admin <host:port>', "the broker's admin.listen")
@@ -152,6 +158,19 @@ async function removeFromCluster(
 ): Promise<void> {
   const { clusterRemove } = await import('./cli/cluster.ts');
   await clusterRemove({ nodeId, cluster }, (text) => {
+    process.stdout.write(text);
+  });
+}
+
+async function recoverCluster({
+  data,
+  acceptDataLoss = false,
+}: {
+  readonly data: string;
+  readonly acceptDataLoss?: boolean;
+}): Promise<void> {
+  const { clusterRecover } = await import('./cli/cluster-recover.ts');
+  await clusterRecover({ data, acceptsDataLoss: acceptDataLoss }, (text) => {
     process.stdout.write(text);
   });
 }

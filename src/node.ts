@@ -22,7 +22,7 @@ import { DecodeError } from './protocol/codec-error.ts';
 import { JobThread } from './replica/job-thread.ts';
 import type { BatchOpener } from './replica/open-batch.ts';
 import { OpenThread } from './replica/open-thread.ts';
-import { Replica } from './replica/replica.ts';
+import { Replica, type ReplicaOptions } from './replica/replica.ts';
 import { encodeClusterFounded } from './state/commands.ts';
 import { EntryType } from './state/entry-types.ts';
 
@@ -175,12 +175,8 @@ async function openReplica(
   const { settings, files, directoryId, clock, random, log } = options;
   const { onFatal, onSnapshotFetched } = options;
   const { replica, cutBytes } = await Replica.open({
-    files,
-    folder: `${settings.data}/default`,
-    clock,
-    random,
-    voter: memberId({ nodeId: settings['node.id'], directoryId: directoryId }),
-    isFounder,
+    ...{ files, clock, random, isFounder },
+    ...storageOptions(settings, directoryId),
     ...(cluster !== undefined && {
       group: {
         ...{ peers: cluster, log, onSnapshotFetched },
@@ -191,11 +187,6 @@ async function openReplica(
       electionTimeoutMs: settings['cluster.election.timeout.ms'],
       heartbeatMs: settings['cluster.election.timeout.ms'] / heartbeatsPerTimeout,
       missedMs,
-    },
-    journal: journalSettings(settings),
-    disk: {
-      lowWaterBytes: settings['disk.low.water.bytes'],
-      reserveBytes: settings['disk.reserve.bytes'],
     },
     onFatal,
   });
@@ -230,6 +221,22 @@ async function foundCluster(replica: Replica, random: Random): Promise<void> {
   const clusterId = random.bytes(16).toString('base64url');
   const meta = encodeClusterFounded(clusterId);
   await replica.proposeAndWait({ type: EntryType.clusterFounded, meta });
+}
+
+/** Where a node has its data, as which member, and how. */
+export function storageOptions(
+  settings: Settings,
+  directoryId: string,
+): Pick<ReplicaOptions, 'folder' | 'voter' | 'journal' | 'disk'> {
+  return {
+    folder: `${settings.data}/default`,
+    voter: memberId({ nodeId: settings['node.id'], directoryId }),
+    journal: journalSettings(settings),
+    disk: {
+      lowWaterBytes: settings['disk.low.water.bytes'],
+      reserveBytes: settings['disk.reserve.bytes'],
+    },
+  };
 }
 
 function journalSettings(settings: Settings) {

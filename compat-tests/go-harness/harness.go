@@ -300,3 +300,12 @@ func (t *T) Leader() string {
 	}
 	return t.Bootstrap
 }
+
+// LeaderPID is the process of the node that leads, where a check may kill it; 0 elsewhere.
+func LeaderPID() int {
+	pid, err := strconv.Atoi(os.Getenv("COMPAT_LEADER_PID"))
+	if err != nil {
+		return 0
+	}
+	return pid
+}

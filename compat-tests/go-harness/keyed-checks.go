@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -22,6 +23,10 @@ func KeyedChecks(client Keyed) []Check {
 	}
 	check := func(name string, run func(t *T, client Keyed)) Check {
 		return Check{Name: "keyed/" + name, Run: func(t *T) { run(t, client) }}
+	}
+	if LeaderPID() > 0 {
+		// It ends a broker, so it is for itself.
+		return []Check{check("the-leader-is-killed", checkKeyedFailover)}
 	}
 	// The longest ones first, so that none of them is left alone at the end.
 	checks := []Check{
@@ -156,7 +161,12 @@ func checkKeyedRolling(t *T, client Keyed) {
 	sent := stop()
 	g.sentinel.Await(t, sent)
 	g.finished()
-	g.sentinel.Once(t, sent)
+	if !client.ForgetsAtFailover {
+		g.sentinel.Once(t, sent)
+	}
+	g.sentinel.InOrder(t)
+	Equal(t, g.sentinel.Handled(), sent, "records handled")
+	t.Notef("%d records came again", g.sentinel.Repeated())
 }
 
 // checkKeyedKill kills a consumer: its keys go on when its session is over, and at most what it had
@@ -336,4 +346,35 @@ func checkKeyedHabits(t *T, client Keyed) {
 	}
 	Equal(t, commits, client.CommitsInWork, "a commit covers the record in work")
 	Equal(t, fetches, client.FetchesBehind, "a fetch comes behind an answer not handed out")
+}
+
+// checkKeyedFailover kills the node that leads: producers and consumers go on with another one, and
+// nothing is lost, out of order, or handled twice.
+func checkKeyedFailover(t *T, client Keyed) {
+	g := newKeyedGroup(t, client, 6)
+	names := []string{"a", "b", "c"}
+	for _, name := range names {
+		g.join(name, takes(time.Millisecond))
+	}
+	keys := keyedNames(30)
+	stop := g.flow(20*time.Millisecond, sameKeys(keys))
+	g.allWork(names...)
+	g.sentinel.StartPauses()
+	t.NoError(syscall.Kill(LeaderPID(), syscall.SIGKILL), "kill the leader")
+	handled := g.sentinel.Handled()
+	t.Eventually("all work again", func() bool {
+		for _, name := range names {
+			if g.sentinel.LongestPause(name) > 30*time.Second {
+				t.Fatalf("%s has nothing to do", name)
+			}
+		}
+		return g.sentinel.Handled() > handled+3000
+	})
+	for _, name := range names {
+		t.Notef("%s had nothing for %s", name, g.sentinel.LongestPause(name).Round(time.Millisecond))
+	}
+	sent := stop()
+	g.sentinel.Await(t, sent)
+	g.finished()
+	g.sentinel.Once(t, sent)
 }

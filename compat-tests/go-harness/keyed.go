@@ -30,6 +30,9 @@ type Keyed struct {
 	// FetchesBehind tells whether the client fetches on behind an answer of which it has handed out
 	// nothing, so that no fetch of it proves anything.
 	FetchesBehind bool
+	// ForgetsAtFailover tells whether the client joins anew when its coordinator is gone, and forgets
+	// what it handled and could not commit: that comes again, as from Apache Kafka.
+	ForgetsAtFailover bool
 	// InHandMax bounds the keys that may wait for a consumer that is stuck in a handler for a key of
 	// which it had nothing else in hand: those of the records that its client fetched ahead.
 	InHandMax int

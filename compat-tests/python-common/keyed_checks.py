@@ -11,6 +11,7 @@ TRAITS of a client:
 """
 
 import os
+import signal
 import threading
 import time
 
@@ -271,6 +272,34 @@ def test_commits_and_fetches_beside_a_handler(new_group):
     commits = any(each.is_commit and each.offset > slow.offset for each in asked)
     fetches = any(not each.is_commit and each.offset > behind.offset for each in asked)
     assert (commits, fetches) == (TRAITS["commits_in_work"], TRAITS["fetches_behind"]), asked
+
+
+
+LEADER_PID = int(os.environ.get("COMPAT_LEADER_PID", "0"))
+
+
+def test_the_leader_is_killed(new_group):
+    """Producers and consumers go on with another node, and nothing is lost, out of order, or handled
+    twice."""
+    group, keys = new_group(), key_names(30)
+    for name in NAMES:
+        group.join(name, takes(0.001))
+    stop = group.flow(lambda number: rounds(keys, number, number + 1), 0.02)
+    all_work(group)
+    group.sentinel.start_pauses()
+    os.kill(LEADER_PID, signal.SIGKILL)
+    group.sentinel.reached(group.sentinel.handled + 3000)
+    pauses = {name: round(group.sentinel.longest_pause(name), 3) for name in NAMES}
+    print(f"longest pauses: {pauses}")
+    sent = stop()
+    group.sentinel.reached(sent)
+    group.finished()
+    assert_complete(group, sent)
+
+
+if LEADER_PID == 0:
+    # It ends a broker, so it is for itself.
+    del test_the_leader_is_killed
 
 
 if int(os.environ.get("COMPAT_NODES", "1")) > 1:

@@ -24,25 +24,31 @@ var keyedClient = harness.Keyed{
 	Lag:           keyedLag,
 	CommitsInWork: false,
 	FetchesBehind: true,
-	InHandMax:     256,
+
+	ForgetsAtFailover: true,
+
+	InHandMax: 256,
+}
+
+// keyedProducers has the producer of each check: it goes on for as long as the check does.
+var keyedProducers sync.Map
+
+func keyedProducer(t *T) sarama.SyncProducer {
+	open := func() sarama.SyncProducer {
+		config := newConfig(newestVersion)
+		// What sarama sends twice when it opens a connection (FINDINGS.md) is to be stored once.
+		config.Producer.Idempotent, config.Net.MaxOpenRequests = true, 1
+		// Another node may have to be elected meanwhile.
+		config.Producer.Retry.Max = 50
+		producer, err := sarama.NewSyncProducerFromClient(newClient(t, config))
+		t.NoError(err, "new producer")
+		return producer
+	}
+	once, _ := keyedProducers.LoadOrStore(t, sync.OnceValue(open))
+	return once.(func() sarama.SyncProducer)()
 }
 
 func sendKeyed(t *T, topic string, records []harness.KeyedRecord) {
-	config := newConfig(newestVersion)
-	// What sarama sends twice when it opens a connection (FINDINGS.md) is to be stored once.
-	config.Producer.Idempotent, config.Net.MaxOpenRequests = true, 1
-	client, err := sarama.NewClient([]string{t.Bootstrap}, config)
-	if err != nil {
-		t.Errorf("new client: %v", err)
-		return
-	}
-	defer client.Close()
-	producer, err := sarama.NewSyncProducerFromClient(client)
-	if err != nil {
-		t.Errorf("new producer: %v", err)
-		return
-	}
-	defer producer.Close()
 	messages := make([]*sarama.ProducerMessage, len(records))
 	for i, each := range records {
 		messages[i] = &sarama.ProducerMessage{
@@ -50,7 +56,7 @@ func sendKeyed(t *T, topic string, records []harness.KeyedRecord) {
 			Value: sarama.StringEncoder(strconv.Itoa(each.Number)),
 		}
 	}
-	if err := producer.SendMessages(messages); err != nil {
+	if err := keyedProducer(t).SendMessages(messages); err != nil {
 		t.Errorf("produce: %v", err)
 	}
 }

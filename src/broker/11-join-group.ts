@@ -33,6 +33,8 @@ export const joinGroup = defineHandler({
     }
     // It may close before the answer, and then nobody is heard on it any more.
     broker.groups.connections.open(context);
+    // What a rejoin gives back depends on the client, which a new leader may not know yet.
+    broker.groups.heardFrom(context, request.groupId, request.memberId);
     const metadata = request.protocols[0]?.metadata;
     if (
       request.protocolType === consumerProtocolType &&

@@ -42,7 +42,7 @@ export async function clusterRemove(
 }
 
 export function clusterLines(view: ClusterView): string[] {
-  const { clusterId, nodeId, leaderId, term, commitIndex, lastIndex } = view;
+  const { clusterId, nodeId, leaderId, term, commitIndex, lastIndex, lastTerm } = view;
   const leader = leaderId < 0 ? 'nobody leads' : `node ${leaderId} leads in term ${term}`;
   const rows = view.members.map((member) => [
     String(member.nodeId),
@@ -54,7 +54,8 @@ export function clusterLines(view: ClusterView): string[] {
     member.directoryId,
   ]);
   return [
-    `cluster ${clusterId}: ${leader}; committed ${commitIndex} of ${lastIndex} entries`,
+    `cluster ${clusterId}: ${leader}`,
+    `committed ${commitIndex} of ${lastIndex} entries, the last of term ${lastTerm},`,
     `as node ${nodeId} sees it; only the leader knows how far the others are`,
     '',
     ...table(['NODE', 'ROLE', 'IN SYNC', 'ENTRIES', 'CLIENTS', 'NODES', 'DIRECTORY'], rows),

@@ -88,8 +88,23 @@ export class SnapshotFetch {
    * what it lacked has come by other ways meanwhile, and has been answered for.
    */
   async putInPlace(hardState: HardState, isLacking: (base: TermRun) => boolean): Promise<void> {
-    const { files, folder } = this.#options;
+    const { log } = this.#options;
     if (this.#position === undefined) return;
+    try {
+      await this.#putInPlace(this.#position, hardState, isLacking);
+    } catch (error) {
+      if (!isCode(error, 'ENOSPC')) throw error;
+      // The next start goes on from here.
+      log.warn({ reason: String(error) }, 'no space to put a snapshot in place');
+    }
+  }
+
+  async #putInPlace(
+    position: number,
+    hardState: HardState,
+    isLacking: (base: TermRun) => boolean,
+  ): Promise<void> {
+    const { files, folder } = this.#options;
     const staged = installFolder(folder);
     const { index, term, image } = (await this.#readImage())!;
     // Of what is before it nothing is known here that others could be given.
@@ -101,7 +116,7 @@ export class SnapshotFetch {
     const facts = encodeLogFacts({ ...hardState, base, runs: [] });
     await files.makeFolder(`${staged}/snapshots`);
     await writeSnapshot(files, `${staged}/snapshots`, {
-      ...{ position: this.#position, index, term, hardState: facts, image },
+      ...{ position, index, term, hardState: facts, image },
     });
     await files.remove(this.#imagePath);
     await putInPlace(files, folder);

@@ -96,6 +96,19 @@ export class ClusterProcesses {
     }
   }
 
+  /** Runs a command of the command line to its end. */
+  async run(args: readonly string[]): Promise<{ readonly code: number; readonly output: string }> {
+    const child = spawn(process.execPath, [bin, ...args], { stdio: ['ignore', 'pipe', 'pipe'] });
+    let output = '';
+    for (const stream of [child.stdout, child.stderr]) {
+      stream.on('data', (chunk: Buffer) => {
+        output += chunk.toString();
+      });
+    }
+    const code = await new Promise<number>((resolve) => child.once('close', resolve));
+    return { code, output };
+  }
+
   signal(id: number, signal: NodeJS.Signals): void {
     this.#children.get(id)!.kill(signal);
   }

@@ -234,3 +234,27 @@ test('nodes that come when the beginning of the log is deleted have all that is 
     Array.from({ length: kept }, (_, i) => value(count - kept + i)),
   );
 });
+
+test('one node goes on when the majority is lost for good, and new ones join it', async (t) => {
+  const cluster = await startCluster(t);
+  const { load, producer } = await begin(cluster, 'orders');
+  await load.stop();
+  await producer.disconnect();
+  // What follows from the last answer is on all nodes before they go.
+  await cluster.whole();
+  for (const id of cluster.ids) await cluster.end(id, 'SIGKILL');
+  for (const id of [1, 2]) await rm(cluster.folder(id), { recursive: true });
+  const recover = ['cluster', 'recover', '--data', cluster.folder(3)];
+  const refused = await cluster.run(recover);
+  assert.equal(refused.code, 2);
+  assert.match(refused.output, /--accept-data-loss/);
+  const recovered = await cluster.run([...recover, '--accept-data-loss']);
+  assert.equal(recovered.code, 0, recovered.output);
+  assert.match(recovered.output, /^node 3 is the only member of the new cluster /);
+  const again = await cluster.run([...recover, '--accept-data-loss']);
+  assert.match(again.output, /on its own already/);
+
+  await Promise.all(cluster.ids.map((id) => cluster.start(id)));
+  assert.equal(await cluster.whole(), 3);
+  await check(cluster, 'orders', load);
+});

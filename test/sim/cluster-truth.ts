@@ -6,6 +6,7 @@ import type { StoredEntry } from '../../src/log/format.ts';
 import { LogReader, ReadPlan } from '../../src/log/log-reader.ts';
 import { Role } from '../../src/raft/raft.ts';
 import type { Replica } from '../../src/replica/replica.ts';
+import { decodeTopicCreated } from '../../src/state/commands.ts';
 import { EntryType } from '../../src/state/entry-types.ts';
 import { decodeKeyedChange } from '../../src/state/keyed/effects.ts';
 import { readStoredBatch } from '../../src/state/stored-batch.ts';
@@ -19,6 +20,8 @@ export class ClusterTruth {
   readonly #records = new Map<string, string>();
   /** Checksums of the state, by index. */
   readonly #states = new Map<number, number>();
+  /** The number of the first partition of each topic. */
+  readonly #topics = new Map<string, number>();
   /** Values of each key, in the order in which they were appended. */
   readonly #keys = new Map<string, string[]>();
   readonly #leaders = new Map<number, string>();
@@ -41,6 +44,13 @@ export class ClusterTruth {
   /** What was stored at a partition's offset. */
   record(partition: number, offset: number): string | undefined {
     return this.#records.get(`${partition}:${offset}`);
+  }
+
+  /** The number of a topic's partition in the state. */
+  partitionOf(topic: string, partition: number): number {
+    const first = this.#topics.get(topic);
+    assert.ok(first !== undefined, `${topic} was made`);
+    return first + partition;
   }
 
   /** Values of a key up to this one, in the order in which they were appended. */
@@ -71,6 +81,10 @@ export class ClusterTruth {
       this.#log.set(index, facts);
       this.#note(() => `${node.id} applies ${index}/${term}: ${shown(entry)}`);
       for (const [i, batch] of batches.entries()) this.#noteRecord(entry.partitions[i]!, batch);
+      if (type === EntryType.topicCreated) {
+        const { name, firstPartition } = decodeTopicCreated(meta);
+        this.#topics.set(name, firstPartition);
+      }
     } else assert.equal(facts, known, `entry ${index} on ${node.id}`);
     this.#committedEnd = Math.max(this.#committedEnd, index);
   }

@@ -48,7 +48,6 @@ export class WireClients implements Clients {
   /** Of the log: the first offset that nobody has handled, and what was committed, by partition. */
   readonly #nextOffset = [0, 0];
   readonly ackedOffset = [0, 0];
-  readonly #partitions = new Map<TopicName, ArrayLike<number>>();
   #waiting = 0;
   #lag = Number.POSITIVE_INFINITY;
   #values = 0;
@@ -162,7 +161,7 @@ export class WireClients implements Clients {
               throw new Disconnected();
             }
             isAcknowledged = true;
-            const stored = truth.record(this.partitionOf(topic, partition), baseOffset);
+            const stored = truth.record(this.world.truth.partitionOf(topic, partition), baseOffset);
             assert.equal(stored, value, `acknowledged at ${topic}-${partition}:${baseOffset}`);
             return;
           }
@@ -176,17 +175,6 @@ export class WireClients implements Clients {
       // The load of a client that has other things to do, too.
       await this.sleep(this.world.below(30));
     }
-  }
-
-  /** The number of a topic's partition in the state; it stays what it is. */
-  partitionOf(topic: TopicName, partition: number): number {
-    let numbers = this.#partitions.get(topic);
-    for (const { replica } of this.world.nodes) {
-      numbers ??= replica?.state.topics.byName(topic)?.partitions.slice();
-    }
-    assert.ok(numbers !== undefined, 'somebody knows the topic');
-    this.#partitions.set(topic, numbers);
-    return numbers[partition]!;
   }
 
   #addConsumer(topic: TopicName): void {
@@ -216,7 +204,7 @@ export class WireClients implements Clients {
       let offset = 0;
       if (topic === 'orders') offset = this.ackedOffset[partitionIndex]!;
       else {
-        const partition = this.partitionOf(topic, partitionIndex);
+        const partition = this.world.truth.partitionOf(topic, partitionIndex);
         while (this.committed.has(truth.record(partition, offset) ?? '')) offset++;
       }
       return { partitionIndex, offset };
@@ -239,7 +227,10 @@ export class WireClients implements Clients {
 
   /** A record of a log comes to be handled: none before it was left out. */
   onLogRecord(partition: number, offset: number, value: string): void {
-    const stored = this.world.truth.record(this.partitionOf('orders', partition), offset);
+    const stored = this.world.truth.record(
+      this.world.truth.partitionOf('orders', partition),
+      offset,
+    );
     assert.equal(value, stored, `what is read at ${partition}:${offset}`);
     const next = this.#nextOffset[partition]!;
     assert.ok(offset <= next, `${partition}:${offset} is handled before ${next}`);
@@ -301,7 +292,9 @@ export class WireClients implements Clients {
     const { partitions } =
       nodes.find(({ replica }) => replica?.isLeader)?.replica?.state.topics ?? {};
     if (partitions === undefined) return;
-    const lags = offsets.map((offset, i) => partitions.end(this.partitionOf('chat', i)) - offset);
+    const lags = offsets.map(
+      (offset, i) => partitions.end(this.world.truth.partitionOf('chat', i)) - offset,
+    );
     this.#lag = lags.reduce((a, b) => a + b, 0);
   }
 

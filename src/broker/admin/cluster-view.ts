@@ -20,7 +20,9 @@ export interface ClusterView {
   /** -1 while this node knows none. */
   readonly leaderId: number;
   readonly term: number;
+  /** The end of this node's log. */
   readonly lastIndex: number;
+  readonly lastTerm: number;
   readonly commitIndex: number;
   readonly appliedIndex: number;
   readonly members: readonly MemberView[];
@@ -55,7 +57,7 @@ export function clusterView(broker: Broker): ClusterView {
   };
   return {
     ...{ clusterId: state.clusterId, nodeId, leaderId, term: raft.term },
-    ...{ lastIndex: raft.lastIndex, commitIndex: raft.commitIndex },
+    ...{ lastIndex: raft.lastIndex, lastTerm: raft.lastTerm, commitIndex: raft.commitIndex },
     appliedIndex: state.appliedIndex,
     members: [
       ...voters.map((voter) => view(voter, true)),

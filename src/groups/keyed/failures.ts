@@ -218,7 +218,10 @@ export class Failures {
       this.#suspects.push(ref);
     });
     this.#retries.set(ref, timer);
-    deadlines.schedule(timer, now.monotonicMs + (trial.dueMs - now.wallMs));
+    // The clock of a leader may be far behind that of the one before it.
+    const backoffMs = trial.dueMs - trial.lastMs;
+    const restMs = Math.min(trial.dueMs - now.wallMs, backoffMs);
+    deadlines.schedule(timer, now.monotonicMs + restMs);
     return true;
   }
 

@@ -1,0 +1,67 @@
+import { resolve } from 'node:path';
+import { loadSettings } from '../config/load.ts';
+import { systemClock } from '../core/clock.ts';
+import { BrokerError } from '../core/errors.ts';
+import { systemRandom } from '../core/random.ts';
+import { nodeFiles } from '../log/node-files.ts';
+import { storageOptions } from '../node.ts';
+import { recoverAlone } from '../replica/recover-alone.ts';
+import { usage } from './admin-client.ts';
+import { lockDataFolder } from './data-lock.ts';
+import { readDataMeta } from './data-meta.ts';
+
+export interface ClusterRecoverOptions {
+  readonly data: string;
+  readonly acceptsDataLoss: boolean;
+}
+
+/**
+ * `keylane cluster recover`: the majority of a cluster is lost for good, and the node of this
+ * folder goes on alone, with what it has. The broker must not run.
+ */
+export async function clusterRecover(
+  { data, acceptsDataLoss }: ClusterRecoverOptions,
+  print: (text: string) => void,
+): Promise<void> {
+  const folder = resolve(data);
+  if (!acceptsDataLoss) {
+    throw usage(
+      'what only the lost nodes had is lost with them: say --accept-data-loss if that is to be',
+    );
+  }
+  const meta = await readDataMeta(nodeFiles, folder);
+  if (meta === undefined) throw unusable(folder, 'is no data folder: it has no meta.json');
+  const lock = await lockDataFolder(folder);
+  try {
+    const { nodeId, directoryId } = meta;
+    const loaded = loadSettings({ file: undefined, environment: process.env, flags: [] });
+    const settings = { ...loaded, data: folder, 'node.id': nodeId };
+    const recovered = await recoverAlone({
+      ...storageOptions(settings, directoryId),
+      ...{ files: nodeFiles, clock: systemClock, random: systemRandom },
+      onFatal: (error) => {
+        throw error;
+      },
+    });
+    if (recovered === undefined) {
+      print(`node ${nodeId} is on its own already: start it\n`);
+      return;
+    }
+    const { lastIndex, term, uncertain, former, clusterId } = recovered;
+    print(
+      [
+        `node ${nodeId} is the only member of the new cluster ${clusterId}`,
+        `it has all entries up to ${lastIndex}, of term ${term}; whether the last ${uncertain} of`,
+        'them were committed it did not know, and what came after them is lost',
+        `these are members no more: ${former.join(', ')}; start them with new data folders only`,
+        '',
+      ].join('\n'),
+    );
+  } finally {
+    await lock.release();
+  }
+}
+
+function unusable(folder: string, what: string): BrokerError {
+  return new BrokerError('DATA_DIR_UNUSABLE', `${folder} ${what}`, { folder });
+}
