@@ -72,6 +72,8 @@ export interface ConsensusOptions
   readonly times: RaftTimes;
   /** Undefined for a group of one, for ever. */
   readonly peers: PeerPort | undefined;
+  /** One append holds about this much, or one entry. */
+  readonly appendBytesMax: number;
   /** The last entry that the snapshot covers which others are offered. */
   readonly snapshot: () => TermRun;
   readonly listener: ConsensusListener;
@@ -94,8 +96,6 @@ export interface ConsensusListener {
   onIdle(): void;
 }
 
-/** One message holds about this much, or one entry. */
-const appendBytesMax = 1024 * 1024;
 const appendsUnderWayMax = 64;
 const tailBytesMax = 32 * 1024 * 1024;
 /** On a full disk a vote waits this long for space. */
@@ -134,7 +134,7 @@ export class Consensus {
   #isStopped = false;
 
   constructor(options: ConsensusOptions) {
-    const { clock, random, journal, self, start, times } = options;
+    const { clock, random, journal, self, start, times, appendBytesMax } = options;
     this.#options = options;
     this.#durableEnd = journal.end;
     this.#appliedIndex = start.commitIndex;

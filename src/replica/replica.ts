@@ -50,6 +50,8 @@ export interface GroupOptions {
   readonly log: Logger;
   /** What is fetched of a snapshot in a second, on average. */
   readonly fetchBytesPerSecondMax: number;
+  /** One append holds about this much, or one entry. */
+  readonly appendBytesMax?: number;
   /** All of a snapshot is there: `stop` puts it in place, then the replica is to be opened anew. */
   readonly onSnapshotFetched: () => void;
 }
@@ -93,6 +95,7 @@ const idleMarkMs = 1000;
 const removalDelayMs = 5000;
 /** They play no part in a group of one voter, which elects itself. */
 const defaultTimes = { electionTimeoutMs: 400, heartbeatMs: 50, missedMs: 60_000 };
+const appendBytesMax = 1024 * 1024;
 
 /**
  * One tenant: journal, consensus and state machine, in this order for every entry: persist, commit,
@@ -155,6 +158,7 @@ export class Replica {
       start: log,
       times: options.times ?? defaultTimes,
       peers: options.group?.peers,
+      appendBytesMax: options.group?.appendBytesMax ?? appendBytesMax,
       sync: options.journal.sync,
       aheadBytesMin: options.journal.aheadBytesMin ?? aheadBytesMin,
       besideSyncMsMin: options.journal.besideSyncMsMin ?? besideSyncMsMin,

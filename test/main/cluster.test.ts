@@ -75,7 +75,7 @@ test('one node grows to three, and one that lost its disk is put out and comes i
   const second = await awaitCluster(nodes[1]!.address.admin, (view) => view.leaderId > 0);
   assert.equal(second.clusterId, grown.clusterId);
   const status = await run(t, ['cluster', 'status', '--admin', nodes[1]!.address.admin!]);
-  assert.match(status.output, /: node 1 leads in term \d+; /);
+  assert.match(status.output, /: node 1 leads in term \d+\n/);
   assert.match(status.output, /\n2 +voter +yes /);
 
   await nodes[2]!.stop('SIGKILL');

@@ -13,6 +13,7 @@ import type { Replica } from '../../src/replica/replica.ts';
 import type { Clients } from './clients.ts';
 import { ClusterTruth } from './cluster-truth.ts';
 import { DirectClients } from './direct-clients.ts';
+import { RaftSafety } from './raft-safety.ts';
 import { SimClock } from './sim-clock.ts';
 import type { SimDisk } from './sim-files.ts';
 import { SimNode } from './sim-node.ts';
@@ -77,7 +78,10 @@ export class ClusterWorld {
   readonly lies: SimDisk['lies'];
   /** In many small files and snapshots more happens. */
   readonly sizes: { readonly fileBytesMax: number; readonly snapshotBytes: number };
+  /** In small ones followers lag, and logs that differ are seen to differ. */
+  readonly appendBytesMax: number;
   readonly truth = new ClusterTruth((what) => this.note(what));
+  readonly #safety = new RaftSafety();
   /** Clients speak Kafka's protocol to a broker on each node. */
   readonly hasBrokers: boolean;
   readonly #cut = new Set<string>();
@@ -99,6 +103,7 @@ export class ClusterWorld {
       { fileBytesMax: 3072, snapshotBytes: 2000 },
       { fileBytesMax: 8192, snapshotBytes: 6000 },
     ]);
+    this.appendBytesMax = this.pick([1, 300, 1024 * 1024]);
     this.#harmRate = this.pick([0.02, 0.04, 0.08, 0.15]);
     this.nodes = Array.from({ length: options.nodes }, (_, i) => new SimNode(this, i + 1));
     this.hasBrokers = (options.clients ?? this.pick(['direct', 'wire'])) === 'wire';
@@ -113,6 +118,11 @@ export class ClusterWorld {
   /** For whoever looks for what went wrong. */
   note(what: () => string): void {
     this.#trace?.(`${this.clock.monotonicMs()} ${what()}`);
+  }
+
+  /** The time of a record: not of the future, nor too old, for a broker whose clock has jumped. */
+  get recordMs(): number {
+    return this.clock.wallMs() - 2 * 86_400_000;
   }
 
   nextConnectionId(): number {
@@ -190,8 +200,10 @@ export class ClusterWorld {
     const node = this.pick(this.nodes);
     const dice = this.random.next();
     if (dice < 0.2) {
-      if (node.isUp) node.stop(this.random.next() < 0.6);
-      else await node.start();
+      const wasUp = node.isUp;
+      if (wasUp) node.stop(this.random.next() < 0.6);
+      // Whoever watches over it starts it again at once.
+      if (!wasUp || this.random.next() < 0.4) await node.start();
     } else if (dice < 0.5) {
       const down = this.nodes.filter(({ isUp }) => !isUp);
       if (down.length > 0) await this.pick(down).start();
@@ -273,6 +285,7 @@ export class ClusterWorld {
 
   #check(): void {
     for (const node of this.nodes) this.truth.checkLeader(node);
+    this.#safety.check(this.nodes);
     if (this.#failure !== undefined) throw this.#failure;
   }
 

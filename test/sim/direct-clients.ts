@@ -112,8 +112,9 @@ export class DirectClients implements Clients {
     asked.isAsked = true;
     const { id: producerId, partition, nextSequence: baseSequence } = producer;
     const facts = { producerId, producerEpoch: 0, baseSequence };
+    const timestamp = this.#world.recordMs;
     const records = buildBatch(
-      { records: [{ key: null, value: Buffer.from(asked.value), timestamp: 1 }], ...facts },
+      { records: [{ key: null, value: Buffer.from(asked.value), timestamp }], ...facts },
       codecs,
     );
     const part = { partition, topicPartition: 'orders', settings: topicSettings, records };

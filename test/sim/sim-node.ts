@@ -115,6 +115,7 @@ export class SimNode {
         },
         log: silentLogger,
         fetchBytesPerSecondMax: 200_000,
+        appendBytesMax: this.world.appendBytesMax,
         onSnapshotFetched: () => {
           this.world.counts.installs++;
           this.#mustRestart = true;
@@ -303,12 +304,14 @@ class NodeClock implements Clock {
     this.#clock.soon(this.guard(callback));
   }
 
+  /** From now on the wall clock is off by so much. */
   jumpWall(ms: number): void {
-    this.#wallAddedMs += ms;
+    this.#wallAddedMs = ms;
   }
 
-  /** A process begins. */
+  /** A process begins. With a clock far ahead it would believe it, and delete what is old by it. */
   begin(): number {
+    this.#wallAddedMs = Math.min(this.#wallAddedMs, 0);
     return ++this.generation;
   }
 

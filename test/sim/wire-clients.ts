@@ -143,7 +143,7 @@ export class WireClients implements Clients {
             {
               key: key === null ? null : Buffer.from(key),
               value: Buffer.from(value),
-              timestamp: 1,
+              timestamp: this.world.recordMs,
             },
           ],
           ...{ producerId, producerEpoch: isIdempotent ? 0 : -1, baseSequence },
