@@ -150,9 +150,20 @@ export class ClusterWorld {
     else if (dice < 1 - this.#harmRate) {
       this.clients.act();
       this.#formBy(this.nodes.filter(({ isPaused }) => !isPaused));
-    } else await this.#harm();
+    } else {
+      await this.#harm();
+      if (this.random.next() < 0.3) await this.#outlast();
+    }
     for (const node of this.nodes) await node.takeSnapshot();
     this.#check();
+  }
+
+  /** What went wrong stays as it is for longer than an election takes. */
+  async #outlast(): Promise<void> {
+    for (let left = this.below(40); left > 0; left--) {
+      await this.clock.advance(10);
+      this.#check();
+    }
   }
 
   #formBy(nodes: readonly SimNode[]): void {
