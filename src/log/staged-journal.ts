@@ -5,7 +5,14 @@ import type { Random } from '../core/random.ts';
 import { ExtentTable } from './extent-table.ts';
 import { addExtents } from './extents.ts';
 import type { FilePort, JournalFile } from './file-port.ts';
-import { type Entry, type FileHeader, fileHeaderBytes, fileName, parseFileName } from './format.ts';
+import {
+  type Entry,
+  entryBytes,
+  type FileHeader,
+  fileHeaderBytes,
+  fileName,
+  parseFileName,
+} from './format.ts';
 import { encodeGroup } from './group-encoder.ts';
 import { IndexFile, writeIndexFile } from './index-file.ts';
 import { createLogFile, type LogFile, readFileHeader } from './journal-file.ts';
@@ -120,7 +127,7 @@ export class StagedJournal {
     if (isBehindGap) await this.#keepVoid();
     const used = this.#open === undefined ? 0 : this.#end - this.#open.header.basePosition;
     let bytes = 0;
-    for (const { batches } of entries) for (const batch of batches) bytes += batch.length;
+    for (const entry of entries) bytes += entryBytes(entry);
     const isFull = used + bytes > fileBytesMax || (this.#open?.table.rows ?? 0) > fileExtentsMax;
     if (this.#open === undefined || isBehindGap || (isFull && this.#open.hasEntries)) {
       await this.#begin(first);

@@ -4,7 +4,6 @@ import { crc32c } from '../../src/core/crc32c.ts';
 import { EntryReader } from '../../src/log/entry-reader.ts';
 import type { StoredEntry } from '../../src/log/format.ts';
 import { LogReader, ReadPlan } from '../../src/log/log-reader.ts';
-import { Role } from '../../src/raft/raft.ts';
 import type { Replica } from '../../src/replica/replica.ts';
 import { decodeTopicCreated } from '../../src/state/commands.ts';
 import { EntryType } from '../../src/state/entry-types.ts';
@@ -24,17 +23,12 @@ export class ClusterTruth {
   readonly #topics = new Map<string, number>();
   /** Values of each key, in the order in which they were appended. */
   readonly #keys = new Map<string, string[]>();
-  readonly #leaders = new Map<number, string>();
   #committedEnd = 0;
   applied = 0;
   readonly #note: (what: () => string) => void;
 
   constructor(note: (what: () => string) => void) {
     this.#note = note;
-  }
-
-  get elections(): number {
-    return this.#leaders.size;
   }
 
   get committedEnd(): number {
@@ -59,15 +53,6 @@ export class ClusterTruth {
     const at = values.indexOf(value);
     assert.ok(at >= 0, `${value} was never committed`);
     return values.slice(0, at);
-  }
-
-  /** Election safety: a term has one leader (section 5.2). */
-  checkLeader({ replica, id }: SimNode): void {
-    if (replica?.raft.role !== Role.leader) return;
-    const { term } = replica.raft;
-    const known = this.#leaders.get(term);
-    if (known === undefined) this.#leaders.set(term, id);
-    else assert.equal(id, known, `two leaders of term ${term}`);
   }
 
   /** State machine safety: what one node applies at an index, all do (section 5.4.3). */

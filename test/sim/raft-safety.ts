@@ -3,7 +3,7 @@
  * itself here long before it costs a record, for which a leader has to be lost at the right moment.
  */
 import assert from 'node:assert/strict';
-import { Role } from '../../src/raft/raft.ts';
+import { type Raft, Role } from '../../src/raft/raft.ts';
 import type { Replica } from '../../src/replica/replica.ts';
 import type { SimNode } from './sim-node.ts';
 
@@ -20,17 +20,35 @@ interface Seen {
 
 export class RaftSafety {
   readonly #seen = new Map<SimNode, Seen>();
+  /** Who led in each term. */
+  readonly #leaders = new Map<number, string>();
   /** The terms of committed entries, by index. */
   readonly #committed: number[] = [];
   /** The highest index that leaders committed, by the term they led in. */
   readonly #committedIn = new Map<number, number>();
 
+  get elections(): number {
+    return this.#leaders.size;
+  }
+
   check(nodes: readonly SimNode[]): void {
     const up = nodes.filter(({ replica }) => replica !== undefined);
     const answering = up.filter(({ replica }) => replica!.mayAnswer).map(({ id }) => id);
     assert.ok(answering.length < 2, `${answering} have a lease at the same time`);
-    for (const node of up) this.#checkCommits(node, up);
+    for (const node of up) {
+      this.#checkLeader(node);
+      this.#checkCommits(node, up);
+    }
     for (const [i, node] of up.entries()) checkMatching(node, up[i + 1]);
+  }
+
+  /** Election safety (5.2): a term has one leader. */
+  #checkLeader({ replica, id }: SimNode): void {
+    const { role, term } = replica!.raft;
+    if (role !== Role.leader) return;
+    const known = this.#leaders.get(term);
+    if (known === undefined) this.#leaders.set(term, id);
+    else assert.equal(id, known, `two leaders of term ${term}`);
   }
 
   #checkCommits(node: SimNode, up: readonly SimNode[]): void {
@@ -64,7 +82,9 @@ export class RaftSafety {
     const having = voters.filter((voter) => {
       const member = up.find(({ id }) => id === voter);
       // Of who is down nothing is known.
-      return member === undefined || has(member.replica!, commitIndex, term);
+      if (member === undefined) return true;
+      const { raft: log } = member.replica!;
+      return log.persistedIndex >= commitIndex && holds(log, commitIndex, term);
     });
     const isMajority = having.length * 2 > voters.length;
     assert.ok(isMajority, `${node.id} commits ${commitIndex}; of ${voters} ${having} have it`);
@@ -75,18 +95,15 @@ export class RaftSafety {
     const { raft } = replica!;
     for (const [term, index] of this.#committedIn) {
       if (term >= raft.term) continue;
-      const own = raft.termAt(index);
-      const isCovered = own === undefined && index < raft.lastIndex;
-      assert.ok(own === term || isCovered, `${id} leads without entry ${index} of term ${term}`);
+      assert.ok(holds(raft, index, term), `${id} leads without entry ${index} of term ${term}`);
     }
   }
 }
 
-/** Whether it is on a member's disk. */
-function has({ raft }: Replica, index: number, term: number): boolean {
+/** Whether a log has the entry, or has removed it. */
+function holds(raft: Raft, index: number, term: number): boolean {
   const own = raft.termAt(index);
-  const isCovered = own === undefined && index < raft.lastIndex;
-  return raft.persistedIndex >= index && (own === term || isCovered);
+  return own === term || (own === undefined && index < raft.lastIndex);
 }
 
 /** Log matching (5.3): two logs that share an entry share all before it. */
