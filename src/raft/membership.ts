@@ -50,6 +50,12 @@ export class Memberships {
     return this.#entries.at(-1)!.index;
   }
 
+  /** Nobody else is in the group. */
+  isAlone(id: string): boolean {
+    const { voters, learners } = this.current;
+    return voters.length === 1 && voters[0] === id && learners.length === 0;
+  }
+
   isVoter(id: string): boolean {
     return this.current.voters.includes(id);
   }

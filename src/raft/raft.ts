@@ -246,11 +246,12 @@ export class Raft {
    */
   dropUnpersisted(index: number, nowMs: number): void {
     assert(index >= this.#persistedIndex, 'what is on disk is not dropped');
-    const isAlone = this.#leadership !== undefined && this.#leadership.peers.size === 0;
-    if (!isAlone) this.#follow(this.term, undefined, nowMs);
-    assert(index >= this.#commitIndex || !isAlone, 'what is committed is on disk');
     this.#log.truncateAfter(index);
     this.#memberships.truncateAfter(index);
+    // With others before the entry that made it alone, these may have got what is dropped.
+    const isAlone = this.#leadership?.peers.size === 0 && this.#memberships.isAlone(this.#self);
+    if (!isAlone) this.#follow(this.term, undefined, nowMs);
+    assert(index >= this.#commitIndex || !isAlone, 'what is committed is on disk');
     this.#follower.onTruncated(index);
     this.#commitIndex = Math.min(this.#commitIndex, index);
   }

@@ -295,6 +295,17 @@ test('places of entries that never reached the disk are given again, if nobody e
   assert.deepEqual([leader.role, leader.lastIndex], [Role.follower, 11]);
 });
 
+test('who was alone only by an entry that never reached the disk leads no longer without it', () => {
+  const raft = newLeader(newRaft({}, ['a', 'b']));
+  const reply = { kind: 'appendReply', from: 'b', to: 'a', term: 5, sentMs: 1 } as const;
+  raft.step({ ...reply, matched: 11 }, votingMs);
+  raft.propose();
+  raft.proposeConfiguration({ voters: ['a'], learners: [] });
+  raft.dropUnpersisted(11, votingMs);
+  assert.deepEqual([raft.role, raft.lastIndex], [Role.follower, 11]);
+  assert.deepEqual(raft.configuration.voters, ['a', 'b']);
+});
+
 test('one voter more or less at a time, and the next when that is committed (thesis, 4.1)', () => {
   const raft = newLeader();
   const change = (voters: string[]) => raft.proposeConfiguration({ voters, learners: [] });

@@ -47,11 +47,12 @@ test('the same seed is the same run', async () => {
   assert.deepEqual(runs[0], runs[1]);
 });
 
-test('a disk that loses what it said was synced is noticed by what must hold', async () => {
-  const errors: unknown[] = [];
+test('a disk that loses what it said was synced is noticed', async () => {
+  const noticed: number[] = [];
   for (let seed = 1; seed <= 20; seed++) {
     const world = new ClusterWorld(seededRandom(seed), { nodes: 3, lies: 'sync-does-nothing' });
-    await world.run(steps).catch((error) => errors.push(error));
+    // A start that refuses the journal, or a promise that is broken.
+    await world.run(steps).catch(() => noticed.push(seed));
   }
-  assert.ok(errors.some((error) => error instanceof assert.AssertionError));
+  assert.ok(noticed.length > 10, `noticed by seeds ${noticed}`);
 });

@@ -54,7 +54,9 @@ export class SimBroker {
         onFatal,
       },
       opener: new OpenThread(jobs),
-      cluster: { askNode: (to, request) => world.askNode(node, to, Buffer.concat(request)) },
+      cluster: {
+        askNode: (to, request) => world.network.askNode(node, to, Buffer.concat(request)),
+      },
     });
   }
 

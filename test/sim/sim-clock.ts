@@ -6,8 +6,8 @@ const hangMs = 60_000;
 
 interface Timer {
   readonly dueMs: number;
-  readonly order: number;
   readonly callback: () => void;
+  isCancelled: boolean;
 }
 
 /**
@@ -21,8 +21,8 @@ export class SimClock implements Clock {
   #wallMs: number;
   #soon: (() => void)[] = [];
   #deferred: (() => void)[] = [];
+  /** The next one to come due is the last. */
   #timers: Timer[] = [];
-  #order = 0;
 
   constructor(random: Random, wallMs = 1_700_000_000_000) {
     this.#random = random;
@@ -42,10 +42,17 @@ export class SimClock implements Clock {
   }
 
   after(delayMs: number, callback: () => void): CancelTimer {
-    const timer = { dueMs: this.#monotonicMs + delayMs, order: this.#order++, callback };
-    this.#timers.push(timer);
+    const timer = { dueMs: this.#monotonicMs + delayMs, callback, isCancelled: false };
+    // Behind those that are due at the same time.
+    let [low, high] = [0, this.#timers.length];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (this.#timers[middle]!.dueMs > timer.dueMs) low = middle + 1;
+      else high = middle;
+    }
+    this.#timers.splice(low, 0, timer);
     return () => {
-      this.#timers = this.#timers.filter((other) => other !== timer);
+      timer.isCancelled = true;
     };
   }
 
@@ -98,9 +105,9 @@ export class SimClock implements Clock {
     while (!done) {
       if (await this.step()) continue;
       const waited = this.#monotonicMs - started;
-      if (this.#timers.length === 0 || waited > hangMs) throw new Error('the simulation hangs');
-      const next = Math.min(...this.#timers.map((timer) => timer.dueMs));
-      await this.advance(next - this.#monotonicMs);
+      const next = this.#next();
+      if (next === undefined || waited > hangMs) throw new Error('the simulation hangs');
+      await this.advance(next.dueMs - this.#monotonicMs);
     }
     return promise;
   }
@@ -108,17 +115,18 @@ export class SimClock implements Clock {
   /** Lets time pass; timers that come due run in their order, each followed by its reactions. */
   async advance(ms: number): Promise<void> {
     const until = this.#monotonicMs + ms;
-    for (;;) {
-      const due = this.#timers
-        .filter((timer) => timer.dueMs <= until)
-        .sort((a, b) => a.dueMs - b.dueMs || a.order - b.order)[0];
-      if (due === undefined) break;
+    for (let due = this.#next(); due !== undefined && due.dueMs <= until; due = this.#next()) {
+      this.#timers.pop();
       this.#moveTo(due.dueMs);
-      this.#timers = this.#timers.filter((other) => other !== due);
       due.callback();
       await reactions();
     }
     this.#moveTo(until);
+  }
+
+  #next(): Timer | undefined {
+    while (this.#timers.at(-1)?.isCancelled === true) this.#timers.pop();
+    return this.#timers.at(-1);
   }
 
   #moveTo(ms: number): void {

@@ -110,8 +110,8 @@ export class SimNode {
       isFounder: this.#nodeId === 1 && this.#wiped === 0,
       group: {
         peers: {
-          send: (message, entries) => this.world.send(this, message, entries),
-          ask: (member, request) => this.world.ask(this, member, request),
+          send: (message, entries) => this.world.network.send(this, message, entries),
+          ask: (member, request) => this.world.network.ask(this, member, request),
         },
         log: silentLogger,
         fetchBytesPerSecondMax: 200_000,
@@ -252,27 +252,22 @@ export class SimNode {
     if (this.isUp) run();
   }
 
-  togglePause(): void {
-    if (!this.isUp) return;
-    if (this.isPaused) {
+  /** The process stands still for so long, if it lives so long. */
+  pause(forMs: number): void {
+    if (!this.isUp || this.isPaused) return;
+    this.world.counts.pauses++;
+    this.clock.isPaused = true;
+    const { generation } = this.clock;
+    this.world.clock.after(forMs, () => {
+      if (this.clock.generation !== generation || !this.isPaused) return;
       // Requests that came while it was stopped are read first.
       if (this.replica !== undefined) this.world.clients.onResumed(this.replica);
       this.resume();
-    } else {
-      this.world.counts.pauses++;
-      this.clock.isPaused = true;
-    }
+    });
   }
 
   resume(): void {
     this.clock.resume();
-  }
-
-  changeQuota(): void {
-    if (this.disk.quotaBytes === Number.POSITIVE_INFINITY) {
-      this.world.counts.fullDisks++;
-      this.disk.quotaBytes = this.disk.usedBytes + this.world.below(4000);
-    } else this.disk.quotaBytes = Number.POSITIVE_INFINITY;
   }
 }
 

@@ -7,6 +7,10 @@ import { codecs } from '../../src/core/codecs.ts';
 import { ErrorCode } from '../../src/protocol/error-codes.ts';
 import { buildBatch } from '../../src/protocol/records/build.ts';
 import {
+  offsetFetchRequest,
+  offsetFetchResponse,
+} from '../../src/protocol/schema/09-offset-fetch.ts';
+import {
   createTopicsRequest,
   createTopicsResponse,
 } from '../../src/protocol/schema/19-create-topics.ts';
@@ -18,7 +22,6 @@ import {
   initProducerIdRequest,
   initProducerIdResponse,
 } from '../../src/protocol/schema/22-init-producer-id.ts';
-import { offsetsOf } from '../broker/keyed-member.ts';
 import { produceTo } from '../broker/records.ts';
 import type { Clients } from './clients.ts';
 import type { ClusterWorld } from './cluster-world.ts';
@@ -286,8 +289,15 @@ export class WireClients implements Clients {
     const { nodes } = this.world;
     const count = topics.chat;
     const all = Array.from({ length: count }, (_, partition) => partition);
-    const offsets = await this.#withLeader('chat', (client) => {
-      return offsetsOf(client, 'by-chat', 'chat', all);
+    const offsets = await this.#withLeader('chat', async (client) => {
+      const topics = [{ name: 'chat', partitionIndexes: all }];
+      const answer = await client.ask(offsetFetchRequest, offsetFetchResponse, 9, {
+        groups: [{ groupId: 'by-chat', memberId: null, memberEpoch: -1, topics }],
+      });
+      const [group] = answer.groups;
+      // Who led when the client asked for it may not lead any more.
+      if (group?.errorCode !== ErrorCode.NONE) throw new Disconnected();
+      return group.topics[0]!.partitions.map(({ committedOffset }) => committedOffset);
     });
     const { partitions } =
       nodes.find(({ replica }) => replica?.isLeader)?.replica?.state.topics ?? {};
