@@ -195,7 +195,9 @@ export class Delivery {
   }
 
   onApplied(entry: StoredEntry): void {
-    this.#feed.onApplied(entry);
+    if (this.isAwake) this.#feed.onApplied(entry);
+    // The group has members, but none of them has a lane yet: it is read when one has.
+    else this.#feed.passOver();
   }
 
   /** A fetch was answered: the one that will follow is granted its records now, if that pays. */

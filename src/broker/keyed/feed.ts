@@ -91,19 +91,24 @@ export class Feed {
       const partition = entry.partitions[i]!;
       if (partitions.topic(partition) !== this.#topic) continue;
       if (this.#target.readyRecords > readyRecordsMax) {
-        this.#isCaughtUp = false;
+        this.passOver();
         return;
       }
       const batch = entry.batches[i]!;
       const opened = StoredBatches.isLarge(batch) ? null : unpack(batch, this.#broker.codecs);
       if (opened === null) {
         // It takes the thread, or is damaged: it is read as older ones are.
-        this.#isCaughtUp = false;
+        this.passOver();
         return;
       }
       this.#target.file(this.#filed(batch, opened, partition, entry.positions[i]!));
       this.#next.set(partition, readLastOffset(batch, 0) + 1);
     }
+  }
+
+  /** Something was appended that is to be read later. */
+  passOver(): void {
+    this.#isCaughtUp = false;
   }
 
   get #isWanted(): boolean {

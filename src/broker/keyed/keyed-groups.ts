@@ -376,9 +376,9 @@ export class KeyedGroups implements GroupFollower {
     for (const deliveries of this.#byGroup.values()) {
       for (const topicId of topicIds) {
         const delivery = deliveries.get(topicId);
-        if (delivery === undefined || !delivery.isAwake) continue;
+        if (delivery === undefined) continue;
         delivery.onApplied(entry);
-        this.#touched.add(delivery);
+        if (delivery.isAwake) this.#touched.add(delivery);
       }
     }
   }
