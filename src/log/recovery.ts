@@ -347,10 +347,10 @@ async function scanForIndex(
   }
   logFile.end = position;
   if (position === next.header.basePosition) return;
-  // The file behind it was removed, or this one ends too early.
+  // The files behind it were removed, or this one ends too early. What they had may also be void:
+  // then the next one begins with entries that this one has, too.
   const inFile = position - logFile.header.basePosition;
-  const isWhole = next.header.firstIndex > lastIndex + 1;
-  if (isWhole && (await bytesInUse(logFile.file, inFile, size)) === 0) return;
+  if ((await bytesInUse(logFile.file, inFile, size)) === 0) return;
   throw damaged(logFile.path, inFile, `lost: entries from ${lastIndex + 1} on in this file`);
 }
 

@@ -314,3 +314,36 @@ test('a snapshot may have been taken in the midst of what was void by then', asy
   );
   await second.journal.close();
 });
+
+test('a file that had nothing but void entries may be gone, and an index before it, too', async () => {
+  const disk = newDisk();
+  const first = await openJournal(disk.files(), { fileBytesMax });
+  const big = (index: number, term: number) => {
+    return { ...plainEntry(index, Buffer.alloc(700, index)), term };
+  };
+  await appendGroups(
+    first.journal,
+    [1, 2, 3, 4, 5].map((index) => [big(index, 1)]),
+  );
+  const count = first.journal.logFiles.length;
+  assert.ok(count > 1);
+  const { lastIndex } = first.journal.logFiles[0]!;
+  // The next file begins in the midst of the first one: all that is between them is void.
+  await first.journal.rewind(lastIndex - 1, 1);
+  await appendGroups(first.journal, [[big(lastIndex, 2)], [big(lastIndex + 1, 2)]]);
+  await first.journal.seal(lastIndex + 1);
+  const { header } = first.journal.logFiles[count]!;
+  await first.journal.remove(first.journal.logFiles.slice(1, count));
+  await first.journal.close();
+  for (const path of disk.paths()) if (path.endsWith('.index')) disk.drop(path);
+  const start = { position: header.basePosition, index: lastIndex - 1, term: 1 };
+  const second = await openJournal(disk.files(), { fileBytesMax, start });
+  assert.deepEqual(
+    second.found.map(({ index, term }) => [index, term]),
+    [
+      [lastIndex, 2],
+      [lastIndex + 1, 2],
+    ],
+  );
+  await second.journal.close();
+});
