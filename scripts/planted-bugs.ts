@@ -2,10 +2,10 @@
  * Bugs that are planted on purpose, one at a time, into a copy of the build: a simulation that does
  * not notice one of them is not done. Each is a piece of a compiled file and what takes its place.
  *
- * Not here, because no run can show them: a follower that answers for, or commits, what it has beyond
- * the entries that its leader has sent. The first append that fits begins right behind what both logs
- * share (hint and answer to it leave nothing out), so the first entry in it makes an end to whatever
- * else lies behind. The tests of the core say it of single messages (test/raft/raft.test.ts).
+ * Not here, because no run can show them: a follower that answers for, or commits, what it has
+ * beyond the entries that its leader has sent. The first append that fits begins right behind what
+ * both logs share (hint and answer to it leave nothing out), so the first entry in it makes an end
+ * to whatever else lies behind. The core's own tests say it of single messages.
  */
 export interface PlantedBug {
   readonly name: string;
@@ -182,6 +182,19 @@ export const plantedBugs: readonly PlantedBug[] = [
     file: 'replica/snapshot-source',
     from: /let entries = \[\];/,
     to: 'let entries = []; index += 3;',
+  },
+  // Versions.
+  {
+    name: 'a node of an older version is taken in',
+    file: 'cluster/leader-duties',
+    from: /if \(level >= needed\)\s+return true;/,
+    to: 'return true;',
+  },
+  {
+    name: 'newer entries are written though a member has not said that it knows them',
+    file: 'cluster/formation',
+    from: /\?\.level \?\? 0/,
+    to: '?.level ?? Infinity',
   },
   // Groups and keyed delivery.
   {

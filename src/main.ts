@@ -33,6 +33,8 @@ Exit status:
   2  a setting or the command line is wrong
 `;
 
+const secretHelp = '\nThe secret of the cluster is read from KEYLANE_CLUSTER_SECRET.';
+
 function commandLine(): Command {
   const program = new Command('keylane')
     .description('A message broker that speaks the Kafka wire protocol')
@@ -67,11 +69,18 @@ function commandLine(): Command {
     .action(showGroups);
   const cluster = program.command('cluster').description('look at a cluster, and change it');
   cluster
+    .command('add')
+    .description("let a node join that is not in the others' cluster.nodes")
+    .argument('<node>', 'ID@HOST:PORT, where the other nodes reach it')
+    .option('--cluster <nodes>', 'where the nodes are: ID@HOST:PORT, with commas between')
+    .addHelpText('after', secretHelp)
+    .action(addToCluster);
+  cluster
     .command('remove')
     .description('put a node out for good, such as one that has lost its disk')
     .argument('<node-id>', 'which one')
     .option('--cluster <nodes>', 'where the nodes are: ID@HOST:PORT, with commas between')
-    .addHelpText('after', '\nThe secret of the cluster is read from KEYLANE_CLUSTER_SECRET.')
+    .addHelpText('after', secretHelp)
     .action(removeFromCluster);
   cluster
     .command('recover')
@@ -152,12 +161,19 @@ async function showGroups(groupId: string | undefined, flags: GroupsFlags): Prom
   });
 }
 
+async function addToCluster(node: string, { cluster }: Pick<StartFlags, 'cluster'>): Promise<void> {
+  const { clusterAdd } = await import('./cli/cluster.ts');
+  await clusterAdd(node, { cluster }, (text) => {
+    process.stdout.write(text);
+  });
+}
+
 async function removeFromCluster(
   nodeId: string,
   { cluster }: Pick<StartFlags, 'cluster'>,
 ): Promise<void> {
   const { clusterRemove } = await import('./cli/cluster.ts');
-  await clusterRemove({ nodeId, cluster }, (text) => {
+  await clusterRemove(nodeId, { cluster }, (text) => {
     process.stdout.write(text);
   });
 }

@@ -6,7 +6,7 @@ import { BrokerSession } from './broker/session.ts';
 import { Cluster } from './cluster/cluster.ts';
 import { clusterOf } from './cluster/cluster-settings.ts';
 import { memberId } from './cluster/formation.ts';
-import { decodeRemove, RequestKind } from './cluster/operator.ts';
+import { decodeWish, RequestKind } from './cluster/operator.ts';
 import { type Settings, settingsTable } from './config/settings.ts';
 import type { Clock } from './core/clock.ts';
 import { codecs } from './core/codecs.ts';
@@ -153,8 +153,8 @@ async function answerNode(
 ): Promise<readonly Uint8Array[]> {
   if (request[0] === RequestKind.client) return serveForwarded(broker, request.subarray(1));
   if (request[0] === RequestKind.snapshot) return broker.replica.answerFetch(request.subarray(1));
-  const removal = await cluster.remove(decodeRemove(request));
-  return [Buffer.from(JSON.stringify(removal))];
+  const answer = await cluster.fulfil(decodeWish(request));
+  return [Buffer.from(JSON.stringify(answer))];
 }
 
 async function openCluster(options: NodeOptions): Promise<Cluster | undefined> {

@@ -4,17 +4,16 @@ import type { Entry } from '../log/format.ts';
 import type { HostPort } from '../net/listeners.ts';
 import { PeerLink } from '../net/peer-link.ts';
 import { PeerServer } from '../net/peer-server.ts';
-import { majorityOf } from '../raft/membership.ts';
 import type { Message } from '../raft/messages.ts';
-import type { Outcome } from '../replica/group-commit.ts';
 import type { PeerPort } from '../replica/peer-port.ts';
 import type { Replica } from '../replica/replica.ts';
-import { type ClusterNode, encodeNodeStored } from '../state/commands.ts';
-import { EntryType } from '../state/entry-types.ts';
+import type { ClusterNode } from '../state/commands.ts';
+import { EntryType, featureLevel } from '../state/entry-types.ts';
 import type { ClusterNodes } from './cluster-nodes.ts';
-import { memberId, nextConfiguration, nodeIdOf } from './formation.ts';
+import { memberId, nodeIdOf } from './formation.ts';
 import { decodeHello, encodeHello, type Hello } from './hello.ts';
-import { type Removal, RequestKind } from './operator.ts';
+import { LeaderDuties } from './leader-duties.ts';
+import { type OperatorAnswer, type OperatorWish, operatorId, RequestKind } from './operator.ts';
 import { decodeMessage, encodeMessage, firstOtherKind } from './peer-codec.ts';
 import { type RequestHandler, Requests } from './requests.ts';
 
@@ -30,16 +29,15 @@ export interface ClusterOptions {
   readonly log: Logger;
 }
 
-function refused(reason: string): Removal {
-  return { outcome: 'refused', reason };
-}
-
-/** Of those that were put out so many are remembered: enough for all that may still be running. */
-const removedMax = 100;
+/** Entries after which a node may be somewhere else. */
+const movesNodes: ReadonlySet<number> = new Set([
+  EntryType.nodeAdmitted,
+  EntryType.nodeStored,
+  EntryType.members,
+]);
+const notAdded = 'it was not added: `keylane cluster add`';
 /** How often the leader looks whether somebody is to be taken in. */
 const formMs = 100;
-/** A learner that lacks no more than this has the log. */
-const caughtUpEntries = 1000;
 
 /**
  * This node among the others of its cluster: the connections to them, what goes over these, and who
@@ -54,6 +52,7 @@ export class Cluster implements PeerPort {
   readonly #requests = new Map<number, Requests>();
   readonly #refusals = new Map<string, string>();
   #replica: Replica | undefined;
+  #duties: LeaderDuties | undefined;
   #handler: RequestHandler | undefined;
   #cancelForm: (() => void) | undefined;
   #onChange: (() => void) | undefined;
@@ -67,7 +66,9 @@ export class Cluster implements PeerPort {
       hello: () => this.#hello(),
       onPeer: (hello, reply) => {
         const { node } = this.#admit(hello);
-        this.#links.get(node.nodeId)?.retryNow();
+        const link = this.#links.get(node.nodeId);
+        if (link !== undefined) link.retryNow();
+        else if (node.nodeId !== operatorId) this.#refused(`node ${node.nodeId}`, notAdded);
         return (frame) => this.#onFrame(node.nodeId, frame, reply);
       },
       onRefused: (reason) => this.#refused('a connection', reason),
@@ -77,9 +78,30 @@ export class Cluster implements PeerPort {
   /** Listens, and begins to call the others. */
   async start(): Promise<void> {
     await this.#server.listen(this.#options.listen);
-    for (const [nodeId, address] of this.#options.nodes) {
-      if (nodeId !== this.#options.self.nodeId)
-        this.#links.set(nodeId, this.#link(nodeId, address));
+    this.#linkAll();
+  }
+
+  /** Where a node is: the settings come first, then what an operator said, then it itself. */
+  #addressOf(nodeId: number): HostPort | undefined {
+    const { nodes, admitted } = this.#replica?.state ?? {};
+    const stored = admitted?.get(nodeId) ?? nodes?.get(nodeId);
+    const known = stored && { host: stored.peerHost, port: stored.peerPort };
+    return this.#options.nodes.get(nodeId) ?? known;
+  }
+
+  /** Calls all nodes that are in the cluster or may be, and no others. */
+  #linkAll(): void {
+    const { nodes, admitted } = this.#replica?.state ?? {};
+    const ids = [this.#options.nodes, nodes, admitted].flatMap((map) => [...(map?.keys() ?? [])]);
+    const wanted = new Set(ids.filter((nodeId) => nodeId !== this.#options.self.nodeId));
+    for (const [nodeId, link] of this.#links) {
+      if (wanted.has(nodeId)) continue;
+      link.stop();
+      this.#links.delete(nodeId);
+      this.#hellos.delete(nodeId);
+    }
+    for (const nodeId of wanted) {
+      if (!this.#links.has(nodeId)) this.#links.set(nodeId, this.#link(nodeId));
     }
   }
 
@@ -106,11 +128,17 @@ export class Cluster implements PeerPort {
   /** From now on messages reach the replica, and the leader forms the group. */
   attach(replica: Replica): void {
     this.#replica = replica;
-    const { log } = this.#options;
+    const { log, clock, self } = this.#options;
+    const present = () => this.#present();
+    this.#duties = new LeaderDuties({ replica, self, level: featureLevel, present, clock, log });
     replica.listen({
       onLeading: () => log.info({ term: replica.raft.term }, 'this node leads the cluster'),
       onFollowing: () => log.info({}, 'this node leads the cluster no longer'),
+      onApplied: ({ type }) => {
+        if (movesNodes.has(type)) this.#linkAll();
+      },
     });
+    this.#linkAll();
     this.#formLater();
   }
 
@@ -147,7 +175,7 @@ export class Cluster implements PeerPort {
 
   #hello(): Buffer {
     const clusterId = this.#replica?.state.clusterId ?? '';
-    return encodeHello({ clusterId, node: this.#options.self });
+    return encodeHello({ clusterId, node: this.#options.self, level: featureLevel });
   }
 
   #admit(bytes: Buffer): Hello {
@@ -163,11 +191,12 @@ export class Cluster implements PeerPort {
     return hello;
   }
 
-  #link(nodeId: number, address: HostPort): PeerLink {
+  #link(nodeId: number): PeerLink {
     const { secret, frameBytesMax, clock, log } = this.#options;
+    const address = this.#addressOf(nodeId)!;
     const link: PeerLink = new PeerLink({
       ...{ secret, frameBytesMax, clock },
-      address: () => address,
+      address: () => this.#addressOf(nodeId) ?? address,
       hello: () => this.#hello(),
       onHello: (bytes) => {
         const hello = this.#admit(bytes);
@@ -215,75 +244,21 @@ export class Cluster implements PeerPort {
   #formLater(): void {
     this.#cancelForm = this.#options.clock.after(formMs, () => {
       if (this.#isStopped) return;
-      this.#form();
+      this.#duties!.form();
       this.#formLater();
     });
   }
 
-  /** As the leader, takes in who is there and may be, and notes where nodes are reached. */
-  #form(): void {
-    const replica = this.#replica!;
-    if (!replica.isLeader || replica.state.clusterId === '') return;
-    const { raft, consensus } = replica;
-    const present = [...this.#hellos]
+  /** What the nodes say of themselves that are connected. */
+  #present(): Hello[] {
+    return [...this.#hellos]
       .filter(([nodeId]) => this.#links.get(nodeId)?.isUp === true)
-      .map(([, { node }]) => node);
-    this.#noteNodes([this.#options.self, ...present]);
-    if (!raft.mayReconfigure) return;
-    const removed = replica.state.members?.removed ?? [];
-    const welcome = present.filter((node) => !removed.includes(memberId(node)));
-    const candidates = welcome.map((node) => {
-      const lacks = raft.lastIndex - (raft.peer(memberId(node))?.matchIndex ?? 0);
-      return { node, isCaughtUp: lacks <= caughtUpEntries };
-    });
-    const next = nextConfiguration(raft.configuration, candidates);
-    if (next === undefined) return;
-    this.#options.log.info({ ...next }, 'the members of the cluster change');
-    consensus.proposeMembers({ ...next, removed });
+      .map(([, hello]) => hello);
   }
 
-  /** Puts a node out, for good: what an operator asks for. Answers what came of it. */
-  async remove(nodeId: number): Promise<Removal> {
-    const replica = this.#replica;
-    if (replica?.isLeader !== true) return { outcome: 'not-leader', reason: '' };
-    const { raft, state, consensus } = replica;
-    const { voters, learners } = raft.configuration;
-    const member = [...voters, ...learners].find((one) => nodeIdOf(one) === nodeId);
-    if (member === undefined) return refused(`node ${nodeId} is no member of the cluster`);
-    if (nodeId === this.#options.self.nodeId) {
-      return refused(`node ${nodeId} leads the cluster: stop it first, and another one will`);
-    }
-    if (!raft.mayReconfigure) return refused('another change of the members is under way');
-    const left = voters.filter((voter) => voter !== member);
-    const nowMs = this.#options.clock.monotonicMs();
-    const self = memberId(this.#options.self);
-    const there = left.filter((voter) => voter === self || raft.isInSync(voter, nowMs));
-    if (there.length < majorityOf(left.length)) {
-      return refused('too few of the other nodes are there to go on without it');
-    }
-    const next = { voters: left, learners: learners.filter((learner) => learner !== member) };
-    const removed = [...(state.members?.removed ?? []), member].slice(-removedMax);
-    this.#options.log.warn({ nodeId, member }, 'an operator puts a node out of the cluster');
-    const outcome = await new Promise<Outcome>((resolve) => {
-      consensus.proposeMembers({ ...next, removed }, resolve);
-    });
-    return outcome === 'applied'
-      ? { outcome: 'done', reason: '' }
-      : refused('this node has lost the leadership meanwhile: look at the status');
+  /** Does what an operator asks for, as the leader. Answers what came of it. */
+  async fulfil(wish: OperatorWish): Promise<OperatorAnswer> {
+    if (this.#duties === undefined) return { outcome: 'not-leader', reason: '' };
+    return wish.kind === 'add' ? this.#duties.add(wish.node) : this.#duties.remove(wish.nodeId);
   }
-
-  #noteNodes(present: readonly ClusterNode[]): void {
-    const replica = this.#replica!;
-    const { configuration } = replica.raft;
-    const members = [...configuration.voters, ...configuration.learners];
-    for (const node of present) {
-      const known = replica.state.nodes.get(node.nodeId);
-      if (!members.includes(memberId(node)) || isSame(known, node)) continue;
-      replica.propose({ type: EntryType.nodeStored, meta: encodeNodeStored(node) });
-    }
-  }
-}
-
-function isSame(a: ClusterNode | undefined, b: ClusterNode): boolean {
-  return a !== undefined && encodeNodeStored(a).equals(encodeNodeStored(b));
 }

@@ -44,3 +44,20 @@ export function nextConfiguration(
   if (fresh === undefined) return undefined;
   return { voters, learners: [...learners, memberId(fresh.node)] };
 }
+
+/** A node, and up to which feature level it understands entries. */
+export interface Announced {
+  readonly member: string;
+  readonly level: number;
+}
+
+/** The highest feature level that all members have announced; 0 while one of them has not. */
+export function nextFeatureLevel(
+  { voters, learners }: Configuration,
+  announced: readonly Announced[],
+): number {
+  const levels = [...voters, ...learners].map((id) => {
+    return announced.find(({ member }) => member === id)?.level ?? 0;
+  });
+  return Math.min(...levels);
+}

@@ -1,50 +1,67 @@
 import type { Clock } from '../core/clock.ts';
 import { BrokerError } from '../core/errors.ts';
 import { PeerLink } from '../net/peer-link.ts';
+import { type AdmittedNode, decodeNodeAdmitted, encodeNodeAdmitted } from '../state/commands.ts';
+import { featureLevel } from '../state/entry-types.ts';
 import type { ClusterNodes } from './cluster-nodes.ts';
 import { encodeHello } from './hello.ts';
 import { Requests } from './requests.ts';
 
 /** The first byte of a request between nodes says what it is. */
-export const RequestKind = { client: 1, remove: 2, snapshot: 3 } as const;
+export const RequestKind = { client: 1, remove: 2, snapshot: 3, add: 4 } as const;
 
-/** What came of an operator's wish. */
-export interface Removal {
+/** What an operator asks for. */
+export type OperatorWish =
+  | { readonly kind: 'add'; readonly node: AdmittedNode }
+  | { readonly kind: 'remove'; readonly nodeId: number };
+
+/** What came of it. */
+export interface OperatorAnswer {
   readonly outcome: 'done' | 'refused' | 'not-leader';
   /** Why it was refused. */
   readonly reason: string;
 }
 
 /** No node has it: whoever speaks for an operator. */
-const operatorId = 2 ** 31 - 1;
+export const operatorId = 2 ** 31 - 1;
 const answerMsMax = 10_000;
 const frameBytesMax = 64 * 1024;
 
-export function encodeRemove(nodeId: number): Buffer {
+export function encodeWish(wish: OperatorWish): Buffer {
+  if (wish.kind === 'add') {
+    return Buffer.concat([Buffer.of(RequestKind.add), encodeNodeAdmitted(wish.node)]);
+  }
   const request = Buffer.alloc(5);
   request[0] = RequestKind.remove;
-  request.writeUInt32BE(nodeId, 1);
+  request.writeUInt32BE(wish.nodeId, 1);
   return request;
 }
 
-export function decodeRemove(request: Buffer): number {
-  if (request.length !== 5) throw new RangeError('a request to remove a node has five bytes');
-  return request.readUInt32BE(1);
+/** Throws a RangeError, or what the fields throw, if it is none. */
+export function decodeWish(request: Buffer): OperatorWish {
+  const [kind] = request;
+  if (kind === RequestKind.add) {
+    return { kind: 'add', node: decodeNodeAdmitted(request.subarray(1)) };
+  }
+  if (kind !== RequestKind.remove || request.length !== 5) {
+    throw new RangeError(`a request of kind ${kind} with ${request.length} bytes`);
+  }
+  return { kind: 'remove', nodeId: request.readUInt32BE(1) };
 }
 
 /** Asks every node, until the one that leads has done it. Throws with the reason if it does not. */
-export async function removeNode(
-  nodeId: number,
+export async function askLeader(
+  wish: OperatorWish,
   nodes: ClusterNodes,
   secret: string,
   clock: Clock,
 ): Promise<void> {
   const silent: string[] = [];
   for (const [id] of nodes) {
-    const removal = await askNode(id, nodeId, nodes, secret, clock);
-    if (typeof removal === 'string') silent.push(`node ${id}: ${removal}`);
-    else if (removal.outcome === 'done') return;
-    else if (removal.outcome === 'refused') throw failed(removal.reason);
+    const answer = await askNode(id, wish, nodes, secret, clock);
+    if (typeof answer === 'string') silent.push(`node ${id}: ${answer}`);
+    else if (answer.outcome === 'done') return;
+    else if (answer.outcome === 'refused') throw failed(answer.reason);
   }
   throw failed(['no node leads the cluster', ...silent].join('; '));
 }
@@ -52,26 +69,26 @@ export async function removeNode(
 /** The answer of one node, or why there is none. */
 async function askNode(
   id: number,
-  nodeId: number,
+  wish: OperatorWish,
   nodes: ClusterNodes,
   secret: string,
   clock: Clock,
-): Promise<Removal | string> {
+): Promise<OperatorAnswer | string> {
   const address = { host: '', port: 0, peerHost: '', peerPort: 0 };
   const node = { nodeId: operatorId, directoryId: 'operator', ...address };
   let link: PeerLink | undefined;
   let cancel: () => void = () => undefined;
   try {
-    return await new Promise<Removal | string>((resolve) => {
+    return await new Promise<OperatorAnswer | string>((resolve) => {
       cancel = clock.after(answerMsMax, () => resolve('no answer'));
       const requests = new Requests((pieces) => link?.send(pieces) === true);
       link = new PeerLink({
         ...{ secret, frameBytesMax, clock },
         address: () => nodes.get(id)!,
-        hello: () => encodeHello({ clusterId: '', node }),
+        hello: () => encodeHello({ clusterId: '', node, level: featureLevel }),
         onHello: () => undefined,
         onUp: () => {
-          requests.ask([encodeRemove(nodeId)]).then((answer) => {
+          requests.ask([encodeWish(wish)]).then((answer) => {
             resolve(answer === undefined ? 'it cannot answer' : parse(answer));
           });
         },
@@ -86,8 +103,8 @@ async function askNode(
   }
 }
 
-function parse(answer: Buffer): Removal {
-  return JSON.parse(answer.toString()) as Removal;
+function parse(answer: Buffer): OperatorAnswer {
+  return JSON.parse(answer.toString()) as OperatorAnswer;
 }
 
 function failed(reason: string): BrokerError {

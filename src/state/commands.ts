@@ -178,6 +178,35 @@ export function decodeNodeStored(meta: Buffer): ClusterNode {
   return readClusterNode(new ByteReader(meta));
 }
 
+/** Where a node is that may join. */
+export interface AdmittedNode {
+  readonly nodeId: number;
+  /** For the other nodes. */
+  readonly peerHost: string;
+  readonly peerPort: number;
+}
+
+export function writeAdmittedNode(writer: ByteWriter, node: AdmittedNode): ByteWriter {
+  return writer.uvarint(node.nodeId).string(node.peerHost).uvarint(node.peerPort);
+}
+export function readAdmittedNode(reader: ByteReader): AdmittedNode {
+  return { nodeId: reader.uvarint(), peerHost: reader.string(), peerPort: reader.uvarint() };
+}
+
+export function encodeNodeAdmitted(node: AdmittedNode): Buffer {
+  return writeAdmittedNode(new ByteWriter(64), node).finish();
+}
+export function decodeNodeAdmitted(meta: Buffer): AdmittedNode {
+  return readAdmittedNode(new ByteReader(meta));
+}
+
+export function encodeFeatureLevel(level: number): Buffer {
+  return new ByteWriter(4).uvarint(level).finish();
+}
+export function decodeFeatureLevel(meta: Buffer): number {
+  return new ByteReader(meta).uvarint();
+}
+
 /** When the leader took the batches, ms since 1970. */
 export function encodeBatches(appendedMs: number): Buffer {
   const meta = Buffer.allocUnsafe(8);

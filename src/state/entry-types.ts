@@ -29,6 +29,10 @@ export const EntryType = {
   commitMark: 18,
   /** Where a node is reached. */
   nodeStored: 19,
+  /** From now on entries of a feature level may be written. Since level 2, as the next one. */
+  featureLevelRaised: 20,
+  /** A node may join that the settings do not name, and where it is. */
+  nodeAdmitted: 21,
 } as const;
 export type EntryType = (typeof EntryType)[keyof typeof EntryType];
 
@@ -37,3 +41,14 @@ export type EntryType = (typeof EntryType)[keyof typeof EntryType];
  * `configsSet` of a broker may name a node, which version 1 would take for all nodes.
  */
 export const entryVersion = 2;
+
+/**
+ * What all members of a cluster understand: each node announces the level of its code, and the
+ * leader raises that of the cluster (`featureLevelRaised`) when all of them have announced a higher
+ * one. Only then are entries and images written that an older version would stop at, so nodes can
+ * be upgraded one by one. The level never falls: an older version is not let in any more.
+ *
+ * - 1: all entry types up to `nodeStored`, images up to version 4
+ * - 2: `featureLevelRaised`, `nodeAdmitted`, images of version 5
+ */
+export const featureLevel = 2;

@@ -15,9 +15,10 @@ import type { StateMachine } from './state-machine.ts';
 
 /**
  * Since version 2 the facts end with the overrides of single nodes, since version 3 with the least
- * lane base of new ledgers, since version 4 with the members of the group and their nodes.
+ * lane base of new ledgers, since version 4 with the members of the group and their nodes, since
+ * version 5 with the feature level and the nodes that may join.
  */
-export const imageVersion = 4;
+export const imageVersionMax = 5;
 
 export const Cell = {
   facts: 1,
@@ -52,7 +53,7 @@ export class ImageWriter {
     this.#offsets = keys(state.offsets.groups(), sorted);
     this.#groups = keys(state.groupImages.keys(), sorted);
     this.#ledgers = keys(state.keyed.keys(), sorted);
-    this.#writer.u8(imageVersion).uvarint(state.appliedIndex).uvarint(state.appliedTerm);
+    this.#writer.u8(state.imageVersion).uvarint(state.appliedIndex).uvarint(state.appliedTerm);
     this.#writer.u8(Cell.facts);
     state.writeFacts(this.#writer);
   }
@@ -155,7 +156,7 @@ export function readImage(
 ): { readonly appliedIndex: number; readonly appliedTerm: number } {
   const reader = new ByteReader(image);
   const version = reader.u8();
-  if (version > imageVersion) throw unknownVersion(version);
+  if (version > imageVersionMax) throw unknownVersion(version);
   const applied = { appliedIndex: reader.uvarint(), appliedTerm: reader.uvarint() };
   while (reader.remaining > 0) readCell(reader, state, version);
   return applied;

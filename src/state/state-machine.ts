@@ -2,16 +2,19 @@ import { assert } from '../core/assert.ts';
 import type { ByteReader, ByteWriter } from '../core/bytes.ts';
 import { BrokerError } from '../core/errors.ts';
 import {
+  type AdmittedNode,
   type ClusterNode,
   ConfigResource,
   type ConfigsSet,
   decodeBatches,
   decodeClusterFounded,
   decodeConfigsSet,
+  decodeFeatureLevel,
   decodeGroupDeleted,
   decodeGroupStored,
   decodeLogStarts,
   decodeMembers,
+  decodeNodeAdmitted,
   decodeNodeStored,
   decodeOffsetsCommitted,
   decodeOffsetsDeleted,
@@ -25,8 +28,10 @@ import {
   type OffsetsCommitted,
   type OffsetsDeleted,
   type PartitionsAdded,
+  readAdmittedNode,
   readClusterNode,
   type TopicCreated,
+  writeAdmittedNode,
   writeClusterNode,
 } from './commands.ts';
 import { EntryType, entryVersion } from './entry-types.ts';
@@ -76,6 +81,10 @@ export class StateMachine {
   members: (Members & { readonly index: number }) | undefined;
   /** Where nodes are reached, by node id. */
   readonly nodes = new Map<number, ClusterNode>();
+  /** Where nodes are that may join, beside those that the settings name, by node id. */
+  readonly admitted = new Map<number, AdmittedNode>();
+  /** Of the entries that may be written: see `entry-types.ts`. */
+  featureLevel = 1;
   clusterId = '';
   nextProducerId = 0;
   #appliedIndex = 0;
@@ -143,19 +152,35 @@ export class StateMachine {
           this.producers.expire(partition, id);
         }
         break;
-      case EntryType.clusterFounded:
-        this.clusterId = decodeClusterFounded(meta);
-        break;
       case EntryType.keyed:
         this.#changeKeyed(entry);
         break;
+      default:
+        this.#changeCluster(entry);
+    }
+  }
+
+  /** Who is in the cluster, and what its nodes can do. */
+  #changeCluster(entry: AppliedEntry): void {
+    const { meta } = entry;
+    switch (entry.type) {
+      case EntryType.clusterFounded:
+        this.clusterId = decodeClusterFounded(meta);
+        break;
       case EntryType.members:
-        this.members = { index: entry.index, ...decodeMembers(meta) };
-        this.#forgetFormerNodes();
+        this.#changeMembers({ index: entry.index, ...decodeMembers(meta) });
         break;
       case EntryType.nodeStored: {
         const node = decodeNodeStored(meta);
         this.nodes.set(node.nodeId, node);
+        break;
+      }
+      case EntryType.featureLevelRaised:
+        this.featureLevel = Math.max(this.featureLevel, decodeFeatureLevel(meta));
+        break;
+      case EntryType.nodeAdmitted: {
+        const node = decodeNodeAdmitted(meta);
+        this.admitted.set(node.nodeId, node);
         break;
       }
       default:
@@ -193,10 +218,13 @@ export class StateMachine {
     }
   }
 
-  #forgetFormerNodes(): void {
-    const { voters, learners } = this.members!;
-    const present = new Set([...voters, ...learners].map((member) => Number.parseInt(member, 10)));
+  /** Of nodes that are no members any more nothing is kept: they have to be added again. */
+  #changeMembers(members: Members & { readonly index: number }): void {
+    const former = nodeIdsOf(this.members);
+    this.members = members;
+    const present = nodeIdsOf(members);
     for (const nodeId of this.nodes.keys()) if (!present.has(nodeId)) this.nodes.delete(nodeId);
+    for (const nodeId of former) if (!present.has(nodeId)) this.admitted.delete(nodeId);
   }
 
   #createTopic(created: TopicCreated): void {
@@ -312,6 +340,11 @@ export class StateMachine {
     this.#appliedTerm = appliedTerm;
   }
 
+  /** Of images of this state: the newest one that all members can read. */
+  get imageVersion(): number {
+    return this.featureLevel >= 2 ? 5 : 4;
+  }
+
   /** What is not kept in tables. Small, so it is written at once when an image begins. */
   writeFacts(writer: ByteWriter): void {
     writer.string(this.clusterId).uvarint(this.nextProducerId).uvarint(this.terms.length);
@@ -327,6 +360,9 @@ export class StateMachine {
     }
     writer.uvarint(this.nodes.size);
     for (const node of this.nodes.values()) writeClusterNode(writer, node);
+    if (this.imageVersion < 5) return;
+    writer.uvarint(this.featureLevel).uvarint(this.admitted.size);
+    for (const node of this.admitted.values()) writeAdmittedNode(writer, node);
   }
 
   /** The facts of an image of this version or an older one. */
@@ -348,7 +384,18 @@ export class StateMachine {
       const node = readClusterNode(reader);
       this.nodes.set(node.nodeId, node);
     }
+    if (version < 5) return;
+    this.featureLevel = reader.uvarint();
+    for (let left = reader.count(3); left > 0; left--) {
+      const node = readAdmittedNode(reader);
+      this.admitted.set(node.nodeId, node);
+    }
   }
+}
+
+function nodeIdsOf(members: Members | undefined): Set<number> {
+  const { voters, learners } = members ?? { voters: [], learners: [] };
+  return new Set([...voters, ...learners].map((member) => Number.parseInt(member, 10)));
 }
 
 type Configs = Map<string, string>;

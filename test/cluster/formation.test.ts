@@ -1,7 +1,12 @@
 import assert from 'node:assert/strict';
-import { describe, it } from 'node:test';
+import { describe, it, test } from 'node:test';
 import { parseClusterNodes } from '../../src/cluster/cluster-nodes.ts';
-import { memberId, nextConfiguration, nodeIdOf } from '../../src/cluster/formation.ts';
+import {
+  memberId,
+  nextConfiguration,
+  nextFeatureLevel,
+  nodeIdOf,
+} from '../../src/cluster/formation.ts';
 import { BrokerError } from '../../src/core/errors.ts';
 
 function candidate(nodeId: number, isCaughtUp: boolean, directoryId = `d${nodeId}`) {
@@ -37,6 +42,16 @@ describe('the members of a cluster', () => {
     const all = { voters: ['1:d1', '2:d2'], learners: [] };
     assert.equal(nextConfiguration(all, [candidate(2, true, 'new')]), undefined);
   });
+});
+
+test('the feature level is what all members understand, once all have said it', () => {
+  const group = { voters: ['1:d1', '2:d2'], learners: ['3:d3'] };
+  const says = (member: string, level: number) => ({ member, level });
+  const [one, two, three] = [says('1:d1', 3), says('2:d2', 2), says('3:d3', 3)];
+  assert.equal(nextFeatureLevel(group, [one, two, three]), 2);
+  assert.equal(nextFeatureLevel(group, [one, says('2:d2', 3), three, says('9:d9', 1)]), 3);
+  assert.equal(nextFeatureLevel(group, [one, two]), 0, 'a learner is away');
+  assert.equal(nextFeatureLevel(group, [one, three, says('2:other', 2)]), 0, 'another folder');
 });
 
 describe('cluster.nodes', () => {

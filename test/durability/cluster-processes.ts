@@ -35,14 +35,19 @@ export class ClusterProcesses {
     return `${this.#folder}/${id}`;
   }
 
-  /** Resolves when the node serves clients. `isAlone`: it knows of no others. */
-  async start(id: number, isAlone = false): Promise<void> {
-    const peers = this.ids.map((one) => `${one}@127.0.0.1:${this.#ports[one + 2]}`).join(',');
+  /** Where nodes reach each other, as the command line takes it. */
+  nodes(ids: readonly number[]): string {
+    return ids.map((id) => `${id}@127.0.0.1:${this.#ports[id + 2]}`).join(',');
+  }
+
+  /** Resolves when the node serves clients. `known`: nodes that its settings name, if any. */
+  async start(id: number, known: readonly number[] = this.ids): Promise<void> {
+    const cluster = known.length === 0 ? [] : ['--cluster', this.nodes(known)];
     const settings = ['admin.listen=', 'group.initial.rebalance.delay.ms=0', ...this.#settings];
     const child = spawn(
       process.execPath,
       [
-        ...[bin, 'start', '--node-id', String(id), ...(isAlone ? [] : ['--cluster', peers])],
+        ...[bin, 'start', '--node-id', String(id), ...cluster],
         ...['--listen', `127.0.0.1:${this.#ports[id - 1]}`, '--data', this.folder(id)],
         ...settings.flatMap((setting) => ['--set', setting]),
       ],
@@ -66,14 +71,19 @@ export class ClusterProcesses {
     await this.whole();
   }
 
-  /** `without`: a node that it is not to begin with. */
-  client(clientId: string, without?: number): Kafka {
+  /** `ids`: nodes that it is to begin with. */
+  client(clientId: string, ids: readonly number[] = this.ids): Kafka {
     return new Kafka({
       clientId,
-      brokers: this.brokers.filter((_, i) => i + 1 !== without),
+      brokers: ids.map((id) => this.brokers[id - 1]!),
       logLevel: logLevel.NOTHING,
       retry: { retries: 50, initialRetryTime: 20, maxRetryTime: 200 },
     });
+  }
+
+  /** The nodes but one. */
+  others(id: number): number[] {
+    return this.ids.filter((one) => one !== id);
   }
 
   /** Until all of `count` nodes follow one leader, which it answers. */
@@ -98,7 +108,10 @@ export class ClusterProcesses {
 
   /** Runs a command of the command line to its end. */
   async run(args: readonly string[]): Promise<{ readonly code: number; readonly output: string }> {
-    const child = spawn(process.execPath, [bin, ...args], { stdio: ['ignore', 'pipe', 'pipe'] });
+    const child = spawn(process.execPath, [bin, ...args], {
+      stdio: ['ignore', 'pipe', 'pipe'],
+      env: { ...process.env, KEYLANE_CLUSTER_SECRET: secret },
+    });
     let output = '';
     for (const stream of [child.stdout, child.stderr]) {
       stream.on('data', (chunk: Buffer) => {

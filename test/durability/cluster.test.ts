@@ -83,7 +83,9 @@ async function readAll(
   expected: number,
 ): Promise<string[][]> {
   const found: string[][] = Array.from({ length: partitions }, () => []);
-  const consumer = cluster.client('reader').consumer({ groupId: `reader-${topic}` });
+  // kafkajs ends when its last fetch has come back.
+  const groupId = `reader-${topic}`;
+  const consumer = cluster.client('reader').consumer({ groupId, maxWaitTimeInMs: 100 });
   await consumer.connect();
   await consumer.subscribe({ topic, fromBeginning: true });
   let count = 0;
@@ -120,11 +122,15 @@ async function check(cluster: ClusterProcesses, topic: string, load: Load): Prom
   }
 }
 
-async function begin(cluster: ClusterProcesses, topic: string) {
-  const kafka = cluster.client('load');
+async function begin(
+  cluster: ClusterProcesses,
+  topic: string,
+  ids: readonly number[] = cluster.ids,
+) {
+  const kafka = cluster.client('load', ids);
   const admin = kafka.admin();
   await admin.connect();
-  const spec = { topic, numPartitions: partitions, replicationFactor: 3 };
+  const spec = { topic, numPartitions: partitions, replicationFactor: ids.length };
   await admin.createTopics({ topics: [spec] });
   await admin.disconnect();
   const producer = kafka.producer({ idempotent: true, maxInFlightRequests: 1 });
@@ -166,7 +172,7 @@ test('a leader that was stopped for a while answers nothing stale and acknowledg
   const leader = await cluster.whole();
   // kafkajs waits for the stopped node for half a minute; others find the new leader at once.
   cluster.signal(leader, 'SIGSTOP');
-  const other = cluster.client('other', leader).producer();
+  const other = cluster.client('other', cluster.others(leader)).producer();
   await other.connect();
   const value = '0-999999';
   await other.send({ topic: 'orders', messages: [{ partition: 0, key: 'k0', value }] });
@@ -186,8 +192,8 @@ test('a leader that was stopped for a while answers nothing stale and acknowledg
 test('nodes that come when the beginning of the log is deleted have all that is left', async (t) => {
   const settings = ['journal.file.bytes=1048576', 'journal.snapshot.bytes=65536'];
   const cluster = await newCluster(t, settings);
-  await cluster.start(1, true);
-  const kafka = cluster.client('first', undefined);
+  await cluster.start(1, []);
+  const kafka = cluster.client('first', [1]);
   const [admin, producer] = [kafka.admin(), kafka.producer()];
   await admin.connect();
   await producer.connect();
@@ -215,7 +221,9 @@ test('nodes that come when the beginning of the log is deleted have all that is 
   const leader = await cluster.whole(2);
   assert.notEqual(leader, 1);
   const found: string[] = [];
-  const consumer = cluster.client('reader', 1).consumer({ groupId: 'reader' });
+  const consumer = cluster
+    .client('reader', [2, 3])
+    .consumer({ groupId: 'reader', maxWaitTimeInMs: 100 });
   await consumer.connect();
   await consumer.subscribe({ topic: 'orders', fromBeginning: true });
   await new Promise<void>((resolve, reject) => {
@@ -257,4 +265,44 @@ test('one node goes on when the majority is lost for good, and new ones join it'
   await Promise.all(cluster.ids.map((id) => cluster.start(id)));
   assert.equal(await cluster.whole(), 3);
   await check(cluster, 'orders', load);
+});
+
+test('one node becomes three under load, by nodes that its settings do not name', async (t) => {
+  const cluster = await newCluster(t);
+  await cluster.start(1, [1]);
+  const first = await begin(cluster, 'orders', [1]);
+  const change = async (...args: readonly string[]) => {
+    const { code, output } = await cluster.run([
+      'cluster',
+      ...args,
+      '--cluster',
+      cluster.nodes([1]),
+    ]);
+    assert.equal(code, 0, output);
+    return output;
+  };
+  for (const [id, known] of [
+    [2, [1, 2]],
+    [3, [1, 2, 3]],
+  ] as const) {
+    assert.match(await change('add', cluster.nodes([id])), /^node \d may join/);
+    await cluster.start(id, known);
+    await cluster.whole(id);
+    await first.load.more(20);
+  }
+  await first.load.stop();
+  await first.producer.disconnect();
+  // kafkajs looks for another node only among those that it was to begin with.
+  const { load, producer } = await begin(cluster, 'payments');
+  // Its settings name itself alone, still; what it needs to know is in its data.
+  await cluster.end(1, 'SIGKILL');
+  const leader = await cluster.whole(2);
+  assert.notEqual(leader, 1);
+  await load.more(20);
+  await cluster.start(1, [1]);
+  await cluster.whole();
+  await load.stop();
+  await producer.disconnect();
+  await check(cluster, 'orders', first.load);
+  await check(cluster, 'payments', load);
 });

@@ -25,6 +25,7 @@ export class ClusterTruth {
   readonly #keys = new Map<string, string[]>();
   #committedEnd = 0;
   applied = 0;
+  memberChanges = 0;
   readonly #note: (what: () => string) => void;
 
   constructor(note: (what: () => string) => void) {
@@ -66,6 +67,7 @@ export class ClusterTruth {
       this.#log.set(index, facts);
       this.#note(() => `${node.id} applies ${index}/${term}: ${shown(entry)}`);
       for (const [i, batch] of batches.entries()) this.#noteRecord(entry.partitions[i]!, batch);
+      if (type === EntryType.members) this.memberChanges++;
       if (type === EntryType.topicCreated) {
         const { name, firstPartition } = decodeTopicCreated(meta);
         this.#topics.set(name, firstPartition);

@@ -38,6 +38,8 @@ export interface ClusterCounts {
   installs: number;
   /** Machines that got a new disk. */
   wipes: number;
+  /** Times that a node got a newer version. */
+  upgrades: number;
   /** Times that records were deleted from the beginning of a partition. */
   deletions: number;
   filesRemoved: number;
@@ -68,7 +70,7 @@ export class ClusterWorld {
   readonly counts: ClusterCounts = {
     ...{ ledSteps: 0, elections: 0, crashes: 0, kills: 0, pauses: 0, partitions: 0, conflicts: 0 },
     ...{ acknowledged: 0, resent: 0, reads: 0, applied: 0, snapshots: 0, memberChanges: 0 },
-    ...{ fullDisks: 0, starts: 0, handOvers: 0, installs: 0, deletions: 0, wipes: 0 },
+    ...{ fullDisks: 0, starts: 0, handOvers: 0, installs: 0, deletions: 0, wipes: 0, upgrades: 0 },
     ...{ filesRemoved: 0, filesSealed: 0, tornWrites: 0, handled: 0, handledByKey: 0 },
     ...{ handledAgain: 0, joins: 0, keyedChecks: 0 },
   };
@@ -172,7 +174,7 @@ export class ClusterWorld {
   }
 
   #formBy(nodes: readonly SimNode[]): void {
-    for (const { replica } of nodes) if (replica !== undefined) this.members.form(replica);
+    for (const node of nodes) this.members.form(node);
   }
 
   /** Who leads and may say so; undefined if nobody does. */
@@ -205,6 +207,7 @@ export class ClusterWorld {
     this.clients.check();
     this.counts.elections = this.#safety.elections;
     this.counts.applied = this.truth.applied;
+    this.counts.memberChanges = this.truth.memberChanges;
   }
 
   #describe(): string {
@@ -223,6 +226,10 @@ export class ClusterWorld {
 
   check(): void {
     this.#safety.check(this.nodes);
+    for (const { id, replica, level } of this.nodes) {
+      const inForce = replica?.state.featureLevel ?? 0;
+      assert.ok(inForce <= level, `${id} of level ${level} gets what is of level ${inForce}`);
+    }
     if (this.#failure !== undefined) throw this.#failure;
   }
 }

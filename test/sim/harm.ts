@@ -83,7 +83,8 @@ export class Harm {
     const { nodes, members } = this.#world;
     const raft = this.#world.leader?.replica?.raft;
     if (raft?.mayReconfigure !== true || raft.configuration.voters.length < 3) return;
-    if (!members.isWhole(raft.configuration)) return;
+    // With a change of members under way this would be the second loss.
+    if (!members.areSettled(raft.configuration)) return;
     this.#world.pick(nodes.filter(({ id }) => id !== raft.leaderId)).wipe();
   }
 
@@ -189,7 +190,10 @@ export class Harm {
       node.resume();
       node.slowMs = 0;
       node.disk.quotaBytes = Number.POSITIVE_INFINITY;
-      if (!node.isUp) await node.start();
+      while (!node.isUp || node.isOld) {
+        if (node.isUp) node.stop(false);
+        await node.start();
+      }
     }
   }
 }

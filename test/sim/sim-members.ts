@@ -1,11 +1,11 @@
 /** Who is in the group: the leader takes in who is there, operators put out whom they please. */
-import { nextConfiguration } from '../../src/cluster/formation.ts';
+
 import type { Configuration } from '../../src/raft/membership.ts';
 import type { Replica } from '../../src/replica/replica.ts';
+import { encodeClusterFounded } from '../../src/state/commands.ts';
+import { EntryType } from '../../src/state/entry-types.ts';
 import type { ClusterWorld } from './cluster-world.ts';
-
-/** A learner that lacks fewer entries has the log. */
-const caughtUpEntries = 20;
+import type { SimNode } from './sim-node.ts';
 
 export class SimMembers {
   readonly #world: ClusterWorld;
@@ -14,15 +14,26 @@ export class SimMembers {
     this.#world = world;
   }
 
-  /** As cluster.ts does; now and then a member is put out, to come back later. */
-  form(replica: Replica): void {
-    const { random } = this.#world;
-    if (!replica.isLeader || !replica.raft.mayReconfigure || random.next() < 0.8) return;
-    const { configuration } = replica.raft;
+  /** What the leader does all the time; now and then a member is put out, to come back later. */
+  form({ replica, duties }: SimNode): void {
+    if (replica?.isLeader !== true || !this.#chance(0.2)) return;
+    const { configuration, mayReconfigure } = replica.raft;
     const lost = members(configuration).find((id) => this.#isLost(id));
-    if (lost !== undefined) this.#putOut(replica, lost);
-    else if (random.next() < 0.05) this.putOutSome(replica);
-    else this.#takeIn(replica);
+    if (replica.state.clusterId === '') this.#found(replica);
+    else if (lost !== undefined && mayReconfigure) this.#putOut(replica, lost);
+    else if (this.#chance(0.05)) this.putOutSome(replica);
+    else {
+      duties!.form();
+      if (this.#chance(0.05)) void duties!.add({ nodeId: 9, peerHost: 'nine', peerPort: 9 });
+    }
+  }
+
+  #chance(share: number): boolean {
+    return this.#world.random.next() < share;
+  }
+
+  #found(replica: Replica): void {
+    replica.propose({ type: EntryType.clusterFounded, meta: encodeClusterFounded('sim') });
   }
 
   /** A machine has lost its disk: what it was is gone for good. */
@@ -30,20 +41,13 @@ export class SimMembers {
     return this.#world.nodes.every(({ id }) => id !== member);
   }
 
-  isWhole({ voters }: Configuration): boolean {
-    return !voters.some((id) => this.#isLost(id));
-  }
-
-  #takeIn({ raft, consensus }: Replica): void {
-    const present = this.#world.nodes.filter(({ isUp, id }) => isUp && id !== raft.leaderId);
-    const candidates = present.map(({ node, id }) => {
-      const lacks = raft.lastIndex - (raft.peer(id)?.matchIndex ?? 0);
-      return { node, isCaughtUp: lacks < caughtUpEntries };
+  /** All nodes are there, and no log has other voters in it. */
+  areSettled({ voters }: Configuration): boolean {
+    if (voters.some((id) => this.#isLost(id))) return false;
+    return this.#world.nodes.every(({ replica }) => {
+      const known = replica?.raft.configuration.voters;
+      return known !== undefined && [...known].sort().join() === [...voters].sort().join();
     });
-    const next = nextConfiguration(raft.configuration, candidates);
-    if (next === undefined) return;
-    this.#world.counts.memberChanges++;
-    consensus.proposeMembers({ ...next, removed: [] });
   }
 
   /** An operator in a hurry: one voter, and another as soon as the leader lets them. */
@@ -53,6 +57,8 @@ export class SimMembers {
       const { voters } = raft.configuration;
       const others = voters.filter((id) => id !== raft.leaderId);
       if (!raft.mayReconfigure || others.length === 0) return;
+      // As cluster.ts, they see that too few would be left.
+      if (voters.some((id) => this.#isLost(id))) return;
       this.#putOut(replica, this.#world.pick(others));
     }
   }
@@ -60,7 +66,6 @@ export class SimMembers {
   #putOut({ raft, consensus }: Replica, victim: string): void {
     const without = (ids: readonly string[]) => ids.filter((id) => id !== victim);
     const { voters, learners } = raft.configuration;
-    this.#world.counts.memberChanges++;
     const next = { voters: without(voters), learners: without(learners) };
     consensus.proposeMembers({ ...next, removed: [] });
   }

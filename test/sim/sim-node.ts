@@ -1,4 +1,6 @@
 import { memberId } from '../../src/cluster/formation.ts';
+import type { Hello } from '../../src/cluster/hello.ts';
+import { LeaderDuties } from '../../src/cluster/leader-duties.ts';
 import { decodeMessage } from '../../src/cluster/peer-codec.ts';
 import type { Clock } from '../../src/core/clock.ts';
 import { codecs } from '../../src/core/codecs.ts';
@@ -6,6 +8,7 @@ import { BrokerError } from '../../src/core/errors.ts';
 import { silentLogger } from '../../src/core/logger.ts';
 import { ProducePlanner } from '../../src/replica/produce-planner.ts';
 import { Replica } from '../../src/replica/replica.ts';
+import { featureLevel } from '../../src/state/entry-types.ts';
 import type { ClusterWorld } from './cluster-world.ts';
 import { SimBroker } from './sim-broker.ts';
 import { reactions, type SimClock } from './sim-clock.ts';
@@ -17,8 +20,11 @@ export class SimNode {
   disk: SimDisk;
   replica: Replica | undefined;
   planner: ProducePlanner | undefined;
+  duties: LeaderDuties | undefined;
   broker: SimBroker | undefined;
   isUp = false;
+  /** Feature level of its version: some are upgraded while the others go on. */
+  level: number;
   /** Calls of the disk take up to so long. */
   slowMs = 0;
   readonly #nodeId: number;
@@ -34,6 +40,7 @@ export class SimNode {
     this.#nodeId = nodeId;
     this.clock = new NodeClock(world.clock);
     this.disk = this.#newDisk();
+    this.level = world.random.next() < 0.2 ? 1 : featureLevel;
   }
 
   get node() {
@@ -97,6 +104,7 @@ export class SimNode {
   async start(): Promise<void> {
     this.isUp = true;
     this.#mustRestart = false;
+    this.#upgrade();
     const generation = this.clock.begin();
     const onFatal = (error: unknown): void => {
       if (this.clock.generation === generation) this.world.fail(error);
@@ -155,8 +163,34 @@ export class SimNode {
     await world.truth.onStarted(this, opened);
     if (!this.isUp) return;
     this.replica = opened;
+    this.duties = new LeaderDuties({
+      ...{ replica: opened, self: this.node, level: this.level },
+      ...{ clock: this.clock, log: silentLogger },
+      present: () => this.#present(),
+    });
     if (world.hasBrokers) this.broker = new SimBroker(world, this, opened, onFatal);
     else this.planner = new ProducePlanner(opened, this.clock, codecs, 1_000_000);
+  }
+
+  /** Its version is older than that of others. */
+  get isOld(): boolean {
+    return this.level < featureLevel;
+  }
+
+  #upgrade(): void {
+    if (!this.isOld || this.world.random.next() < 0.5) return;
+    this.level = featureLevel;
+    this.world.counts.upgrades++;
+  }
+
+  /** What it says of itself to the others. */
+  #hello(): Hello {
+    return { clusterId: this.replica?.state.clusterId ?? '', node: this.node, level: this.level };
+  }
+
+  #present(): Hello[] {
+    const others = this.world.nodes.filter((node) => node !== this && node.isUp);
+    return others.map((node) => node.#hello());
   }
 
   /** The rest of the world goes on meanwhile. */
@@ -235,6 +269,7 @@ export class SimNode {
   #forget(): void {
     this.replica = undefined;
     this.planner = undefined;
+    this.duties = undefined;
     const { broker } = this;
     this.broker = undefined;
     broker?.onEnd();

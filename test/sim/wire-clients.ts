@@ -27,6 +27,7 @@ import type { Clients } from './clients.ts';
 import type { ClusterWorld } from './cluster-world.ts';
 import { connectTo, Disconnected, leaderOf, type SimClient } from './sim-client.ts';
 import { SimConsumer } from './sim-consumer.ts';
+import { SimReader } from './sim-reader.ts';
 import { type TopicName, topics } from './sim-topics.ts';
 
 const configs = { orders: [], chat: [{ name: 'delivery.mode', value: 'keyed' }] } as const;
@@ -51,12 +52,15 @@ export class WireClients implements Clients {
   /** Of the log: the first offset that nobody has handled, and what was committed, by partition. */
   readonly #nextOffset = [0, 0];
   readonly ackedOffset = [0, 0];
+  /** The end of each partition of the log, as acknowledged to some producer. */
+  readonly ackedEnd = [0, 0];
   #waiting = 0;
   #lag = Number.POSITIVE_INFINITY;
   #values = 0;
   #names = 0;
   #isFounded = false;
-  #isEnding = false;
+  /** Everything works again: nothing new is begun. */
+  isEnding = false;
 
   constructor(world: ClusterWorld) {
     this.world = world;
@@ -126,6 +130,9 @@ export class WireClients implements Clients {
       this.#start(() => this.#produce('orders', i < 2));
     }
     for (const topic of ['orders', 'chat'] as const) this.#addConsumer(topic);
+    for (const { node } of this.world.nodes) {
+      this.#start(() => new SimReader(this, node.nodeId).run());
+    }
   }
 
   /** One batch after the other, each until it is acknowledged. */
@@ -133,7 +140,7 @@ export class WireClients implements Clients {
     const { counts, truth } = this.world;
     const producerId = isIdempotent ? await this.#withLeader(topic, initProducer) : -1;
     const sequences = new Map<number, number>();
-    while (!this.#isEnding) {
+    while (!this.isEnding) {
       const keyNumber = this.world.below(keyCount);
       const key = topic === 'chat' ? `k${keyNumber}` : null;
       const partition = keyNumber % topics[topic];
@@ -166,6 +173,9 @@ export class WireClients implements Clients {
             isAcknowledged = true;
             const stored = truth.record(this.world.truth.partitionOf(topic, partition), baseOffset);
             assert.equal(stored, value, `acknowledged at ${topic}-${partition}:${baseOffset}`);
+            if (topic === 'orders') {
+              this.ackedEnd[partition] = Math.max(this.ackedEnd[partition]!, baseOffset + 1);
+            }
             return;
           }
         });
@@ -274,7 +284,7 @@ export class WireClients implements Clients {
   }
 
   finish(round: number): void {
-    if (round > 100) this.#isEnding = true;
+    if (round > 100) this.isEnding = true;
     if (!this.#isFounded || round % 50 !== 0) return;
     this.#start(() => this.#askForLag());
     for (const topic of ['orders', 'chat'] as const) {
@@ -310,7 +320,7 @@ export class WireClients implements Clients {
 
   get isDone(): boolean {
     const { orders, chat } = this.#acknowledged;
-    const isOver = this.#isEnding && this.#waiting === 0 && this.#lag === 0;
+    const isOver = this.isEnding && this.#waiting === 0 && this.#lag === 0;
     return isOver && isSubset(orders, this.handled) && isSubset(chat, this.handled);
   }
 

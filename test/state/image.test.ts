@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { seededRandom } from '../../src/core/random.ts';
-import { imageVersion } from '../../src/state/image.ts';
+import { imageVersionMax } from '../../src/state/image.ts';
 import { type AppliedEntry, StateMachine } from '../../src/state/state-machine.ts';
 import { RandomEntries } from './random-entries.ts';
 
@@ -79,7 +79,7 @@ test('an image of many partitions takes several slices', () => {
 test('an image or a part of an unknown version stops the start', () => {
   const image = new StateMachine().image();
   const newer = Buffer.from(image);
-  newer[0] = imageVersion + 1;
+  newer[0] = imageVersionMax + 1;
   assert.throws(() => restored(newer), { code: 'JOURNAL_VERSION_UNKNOWN' });
   const withMore = Buffer.concat([image, Buffer.from([99])]);
   assert.throws(() => restored(withMore), { code: 'JOURNAL_VERSION_UNKNOWN' });

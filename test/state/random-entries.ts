@@ -6,9 +6,13 @@ import {
   encodeBatches,
   encodeClusterFounded,
   encodeConfigsSet,
+  encodeFeatureLevel,
   encodeGroupDeleted,
   encodeGroupStored,
   encodeLogStarts,
+  encodeMembers,
+  encodeNodeAdmitted,
+  encodeNodeStored,
   encodeOffsetsCommitted,
   encodeOffsetsDeleted,
   encodePartitionsAdded,
@@ -64,7 +68,7 @@ export class RandomEntries {
     if (dice < 55) return this.#commit();
     if (dice < 60) return this.#createTopic();
     if (dice < 75) return this.#keyed();
-    return this.#rare(this.#below(11));
+    return this.#rare(this.#below(15));
   }
 
   #createTopic(): AppliedEntry {
@@ -199,9 +203,32 @@ export class RandomEntries {
         const producers = expired.map(([partition, id]) => [partition, id] as const);
         return this.#entry(EntryType.producersExpired, encodeProducersExpired({ producers }));
       }
+      case 10: {
+        const level = encodeFeatureLevel(1 + this.#below(2));
+        return this.#entry(EntryType.featureLevelRaised, level);
+      }
+      case 11:
+        return this.#members();
+      case 12: {
+        const node = { nodeId: this.#below(5), peerHost: 'h', peerPort: this.#below(9) };
+        // Before that nobody admits nodes.
+        if (this.#state.featureLevel < 2) return this.#members();
+        return this.#entry(EntryType.nodeAdmitted, encodeNodeAdmitted(node));
+      }
+      case 13: {
+        const address = { host: 'h', port: this.#below(9), peerHost: 'p', peerPort: 1 };
+        const node = { nodeId: this.#below(5), directoryId: 'd', ...address };
+        return this.#entry(EntryType.nodeStored, encodeNodeStored(node));
+      }
       default:
         return this.#entry(EntryType.clusterFounded, encodeClusterFounded(`c${this.#below(9)}`));
     }
+  }
+
+  #members(): AppliedEntry {
+    const ids = [0, 1, 2, 3, 4].filter(() => this.#below(2) === 0).map((id) => `${id}:d`);
+    const members = { voters: ['9:d', ...ids.slice(1)], learners: ids.slice(0, 1), removed: [] };
+    return this.#entry(EntryType.members, encodeMembers(members));
   }
 
   #configs(topicId: string): AppliedEntry {

@@ -7,9 +7,12 @@ import {
   ConfigResource,
   encodeBatches,
   encodeConfigsSet,
+  encodeFeatureLevel,
   encodeGroupDeleted,
   encodeGroupStored,
   encodeLogStarts,
+  encodeMembers,
+  encodeNodeAdmitted,
   encodeOffsetsCommitted,
   encodePartitionsAdded,
   encodeTopicCreated,
@@ -270,4 +273,40 @@ test('ledgers made in another order give the same image', () => {
     return applier.state.image();
   });
   assert.ok(images[0]!.equals(images[1]!));
+});
+
+test('images are such that all members can read them', () => {
+  const applier = new Applier();
+  const { state } = applier;
+  const level = (to: number) => applier.entry(EntryType.featureLevelRaised, encodeFeatureLevel(to));
+  const versionOf = () => state.image()[0];
+  assert.deepEqual([state.featureLevel, versionOf()], [1, 4]);
+  level(2);
+  assert.deepEqual([state.featureLevel, versionOf()], [2, 5]);
+  level(1);
+  assert.equal(state.featureLevel, 2, 'it never falls');
+});
+
+test('a node that was added is forgotten when it is put out, and only then', () => {
+  const applier = new Applier();
+  const { state } = applier;
+  const members = (voters: string[], removed: string[] = []) => {
+    applier.entry(EntryType.members, encodeMembers({ voters, learners: [], removed }));
+  };
+  const four = { nodeId: 4, peerHost: 'four', peerPort: 9192 };
+  applier.entry(EntryType.featureLevelRaised, encodeFeatureLevel(2));
+  members(['1:a', '2:b']);
+  applier.entry(EntryType.nodeAdmitted, encodeNodeAdmitted(four));
+  members(['1:a', '2:b', '3:c']);
+  assert.deepEqual([...state.admitted.values()], [four], 'it has not come yet');
+  members(['1:a', '2:b', '3:c', '4:d']);
+  assert.ok(state.admitted.has(4));
+  members(['1:a', '2:b', '3:c'], ['4:d']);
+  assert.ok(!state.admitted.has(4));
+  applier.entry(EntryType.nodeAdmitted, encodeNodeAdmitted(four));
+  members(['1:a', '2:b'], ['4:d', '3:c']);
+  assert.ok(state.admitted.has(4), 'it was added again');
+  const again = new StateMachine();
+  again.restore(state.image());
+  assert.deepEqual([...again.admitted.values()], [four]);
 });

@@ -25,6 +25,8 @@ export interface ClusterView {
   readonly lastTerm: number;
   readonly commitIndex: number;
   readonly appliedIndex: number;
+  /** What all members understand: see state/entry-types.ts. */
+  readonly featureLevel: number;
   readonly members: readonly MemberView[];
 }
 
@@ -59,6 +61,7 @@ export function clusterView(broker: Broker): ClusterView {
     ...{ clusterId: state.clusterId, nodeId, leaderId, term: raft.term },
     ...{ lastIndex: raft.lastIndex, lastTerm: raft.lastTerm, commitIndex: raft.commitIndex },
     appliedIndex: state.appliedIndex,
+    featureLevel: state.featureLevel,
     members: [
       ...voters.map((voter) => view(voter, true)),
       ...learners.map((learner) => view(learner, false)),
