@@ -296,7 +296,8 @@ async function openIndex(
   const { basePosition } = logFile.header;
   const name = indexName(basePosition);
   assert(next !== undefined, 'the last file is always scanned');
-  logFile.lastIndex = next.header.firstIndex - 1;
+  const voidIndex = voidFrom(logFiles, number);
+  logFile.lastIndex = voidIndex - 1;
   // Exact unless the file behind it was removed; nothing asks for positions in that one.
   const size = await logFile.file.size();
   logFile.end = Math.min(next.header.basePosition, basePosition + size);
@@ -306,7 +307,7 @@ async function openIndex(
     logFile.table = undefined;
     return;
   }
-  await scanForIndex(logFile, next, size, voidFrom(logFiles, number));
+  await scanForIndex(logFile, next, size, voidIndex);
   if (!repair) return;
   try {
     await writeIndexFile(files, indexFolder, name, logFile.table!, pause);

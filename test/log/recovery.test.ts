@@ -347,3 +347,27 @@ test('a file that had nothing but void entries may be gone, and an index before 
   );
   await second.journal.close();
 });
+
+test('entries that a later file makes void are read no more, whatever file is between', async () => {
+  const disk = newDisk();
+  const first = await openJournal(disk.files());
+  const entries = (term: number, ...indexes: number[]) =>
+    indexes.map((index) => ({ ...plainEntry(index, Buffer.from(`of ${term}`)), term }));
+  await first.journal.append(entries(1, 1, 2, 3, 4, 5));
+  // Each begins a file: the first of them stays empty.
+  await first.journal.rewind(4, 1);
+  await first.journal.rewind(2, 1);
+  await first.journal.append(entries(2, 3, 4));
+  await first.journal.seal(4);
+  const { header } = first.journal.logFiles.at(-1)!;
+  await first.journal.close();
+  const start = { position: header.basePosition, index: 2, term: 1 };
+  const second = await openJournal(disk.files(), { start });
+  const reader = new EntryReader(second.journal);
+  const read = [...(await reader.read(1, 1000))!, ...(await reader.read(3, 1000))!];
+  assert.deepEqual(
+    read.map(({ index, meta }) => `${index} ${meta}`),
+    ['1 of 1', '2 of 1', '3 of 2', '4 of 2'],
+  );
+  await second.journal.close();
+});
