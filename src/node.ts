@@ -153,6 +153,7 @@ async function answerNode(
 ): Promise<readonly Uint8Array[]> {
   if (request[0] === RequestKind.client) return serveForwarded(broker, request.subarray(1));
   if (request[0] === RequestKind.snapshot) return broker.replica.answerFetch(request.subarray(1));
+  if (request[0] === RequestKind.room) return [Buffer.of(broker.replica.disk.isRoomy ? 1 : 0)];
   const answer = await cluster.fulfil(decodeWish(request));
   return [Buffer.from(JSON.stringify(answer))];
 }

@@ -129,8 +129,11 @@ export class Cluster implements PeerPort {
   attach(replica: Replica): void {
     this.#replica = replica;
     const { log, clock, self } = this.#options;
-    const present = () => this.#present();
-    this.#duties = new LeaderDuties({ replica, self, level: featureLevel, present, clock, log });
+    this.#duties = new LeaderDuties({
+      ...{ replica, self, level: featureLevel, clock, log },
+      present: () => this.#present(),
+      hasRoom: (nodeId) => this.#hasRoom(nodeId),
+    });
     replica.listen({
       onLeading: () => log.info({ term: replica.raft.term }, 'this node leads the cluster'),
       onFollowing: () => log.info({}, 'this node leads the cluster no longer'),
@@ -247,6 +250,12 @@ export class Cluster implements PeerPort {
       this.#duties!.form();
       this.#formLater();
     });
+  }
+
+  /** Whether another node has room on its disk, as it says itself. */
+  async #hasRoom(nodeId: number): Promise<boolean> {
+    const answer = await this.askNode(nodeId, [Buffer.of(RequestKind.room)]);
+    return answer?.[0] === 1;
   }
 
   /** What the nodes say of themselves that are connected. */

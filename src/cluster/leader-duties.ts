@@ -23,6 +23,8 @@ export interface LeaderDutiesOptions {
   readonly level: number;
   /** What the other nodes say of themselves that are connected. */
   readonly present: () => Hello[];
+  /** Whether another node has room on its disk; false if it cannot be asked. */
+  readonly hasRoom: (nodeId: number) => Promise<boolean>;
   readonly clock: Clock;
   readonly log: Logger;
 }
@@ -31,6 +33,8 @@ export interface LeaderDutiesOptions {
 const removedMax = 100;
 /** A learner that lacks no more than this has the log. */
 const caughtUpEntries = 1000;
+/** While the disk is low it is looked so often for a node with more room. */
+const roomMs = 1000;
 /** Since then nodes may join that the settings do not name. */
 const admissionLevel = 2;
 
@@ -47,6 +51,8 @@ export class LeaderDuties {
   /** Nodes whose version is too old, which were spoken of in the log. */
   readonly #tooOld = new Set<string>();
   #levelPlanned = 0;
+  /** When it was last looked for a node with more room. */
+  #roomSoughtMs = Number.NEGATIVE_INFINITY;
 
   constructor(options: LeaderDutiesOptions) {
     this.#options = options;
@@ -60,6 +66,23 @@ export class LeaderDuties {
     this.#noteNodes([self, ...present.map(({ node }) => node)]);
     this.#raiseLevel(present);
     this.#takeIn(present);
+    if (replica.disk.isLow) void this.#passOn(present);
+  }
+
+  /** What is refused here for want of space is taken by a voter that has some. */
+  async #passOn(present: readonly Hello[]): Promise<void> {
+    const { replica, clock, hasRoom, log } = this.#options;
+    const { raft, consensus } = replica;
+    const nowMs = clock.monotonicMs();
+    if (nowMs - this.#roomSoughtMs < roomMs) return;
+    this.#roomSoughtMs = nowMs;
+    const members = present.map(({ node }) => memberId(node));
+    for (const member of members.filter((one) => raft.configuration.voters.includes(one))) {
+      if (!raft.isInSync(member, nowMs) || !(await hasRoom(nodeIdOf(member)))) continue;
+      if (!consensus.handOver(member)) return;
+      log.warn({ nodeId: nodeIdOf(member) }, 'the disk is nearly full: another node is to lead');
+      return;
+    }
   }
 
   #takeIn(present: readonly Hello[]): void {

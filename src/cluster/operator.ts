@@ -8,7 +8,7 @@ import { encodeHello } from './hello.ts';
 import { Requests } from './requests.ts';
 
 /** The first byte of a request between nodes says what it is. */
-export const RequestKind = { client: 1, remove: 2, snapshot: 3, add: 4 } as const;
+export const RequestKind = { client: 1, remove: 2, snapshot: 3, add: 4, room: 5 } as const;
 
 /** What an operator asks for. */
 export type OperatorWish =

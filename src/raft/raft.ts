@@ -297,6 +297,7 @@ export class Raft {
     if (leadership === undefined || successor === undefined || leadership.isHandingOver) {
       return false;
     }
+    if (!leadership.peers.has(successor) || !this.#memberships.isVoter(successor)) return false;
     leadership.handOver(successor, nowMs);
     return true;
   }

@@ -237,9 +237,9 @@ export class Consensus {
     this.#goOn();
   }
 
-  /** Hands leadership over to the voter that has most; false if there is none. */
-  handOver(): boolean {
-    const isBegun = this.#raft.handOver(this.#options.clock.monotonicMs());
+  /** Hands leadership over, to the voter that has most if none is named; false if there is none. */
+  handOver(to?: string): boolean {
+    const isBegun = this.#raft.handOver(this.#options.clock.monotonicMs(), to);
     this.#goOn();
     return isBegun;
   }

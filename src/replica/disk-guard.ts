@@ -39,6 +39,16 @@ export class DiskGuard {
     return this.#freeBytes - bytes >= this.#options.lowWaterBytes;
   }
 
+  /** Nothing that grows the log has room. */
+  get isLow(): boolean {
+    return !this.mayGrow(1);
+  }
+
+  /** There is room for a while: enough to lead in the place of a node whose disk is low. */
+  get isRoomy(): boolean {
+    return this.mayGrow(Math.max(this.#options.lowWaterBytes, 1));
+  }
+
   get freeBytes(): number {
     return this.#freeBytes;
   }

@@ -4,27 +4,55 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { Kafka, logLevel } from 'kafkajs';
 import { freePorts } from '../free-ports.ts';
+import { PeerProxies } from './peer-proxies.ts';
 
-const bin = fileURLToPath(new URL('../../../bin/keylane.cjs', import.meta.url));
+const ownBin = fileURLToPath(new URL('../../../bin/keylane.cjs', import.meta.url));
 const secret = 'the secret of the tests';
+
+export interface ClusterProcessesOptions {
+  /** `NAME=VALUE` for all nodes. */
+  readonly settings?: readonly string[];
+  /** The network between the nodes can be cut. */
+  readonly isProxied?: boolean;
+  /** Of one node's process. */
+  readonly env?: (id: number) => NodeJS.ProcessEnv;
+  /** The program that a node is started with; else the present one. */
+  readonly bin?: (id: number) => string;
+}
 
 export class ClusterProcesses {
   readonly ids = [1, 2, 3];
   readonly #folder: string;
-  readonly #settings: readonly string[];
+  readonly #options: ClusterProcessesOptions;
   readonly #children = new Map<number, ChildProcess>();
   /** For clients, then for the other nodes. */
   readonly #ports: readonly number[];
+  #proxies: PeerProxies | undefined;
 
-  private constructor(folder: string, settings: readonly string[], ports: readonly number[]) {
+  private constructor(folder: string, options: ClusterProcessesOptions, ports: readonly number[]) {
     this.#folder = folder;
-    this.#settings = settings;
+    this.#options = options;
     this.#ports = ports;
   }
 
-  /** `settings`: `NAME=VALUE` for all nodes. */
-  static async create(folder: string, settings: readonly string[] = []): Promise<ClusterProcesses> {
-    return new ClusterProcesses(folder, settings, await freePorts(6));
+  static async create(
+    folder: string,
+    options: ClusterProcessesOptions = {},
+  ): Promise<ClusterProcesses> {
+    const cluster = new ClusterProcesses(folder, options, await freePorts(6));
+    if (options.isProxied === true) {
+      cluster.#proxies = await PeerProxies.create(cluster.ids, (id) => cluster.#peerPort(id));
+    }
+    return cluster;
+  }
+
+  /** Between the nodes. */
+  get network(): PeerProxies {
+    return this.#proxies!;
+  }
+
+  #peerPort(id: number): number {
+    return this.#ports[id + 2]!;
   }
 
   get brokers(): string[] {
@@ -35,25 +63,31 @@ export class ClusterProcesses {
     return `${this.#folder}/${id}`;
   }
 
-  /** Where nodes reach each other, as the command line takes it. */
-  nodes(ids: readonly number[]): string {
-    return ids.map((id) => `${id}@127.0.0.1:${this.#ports[id + 2]}`).join(',');
+  /** Where nodes reach each other, as the command line takes it; as one of them does, if proxied. */
+  nodes(ids: readonly number[], from?: number): string {
+    return ids.map((id) => `${id}@127.0.0.1:${this.#portFrom(from, id)}`).join(',');
+  }
+
+  #portFrom(from: number | undefined, to: number): number {
+    if (this.#proxies === undefined || from === undefined || from === to) return this.#peerPort(to);
+    return this.#proxies.port(from, to);
   }
 
   /** Resolves when the node serves clients. `known`: nodes that its settings name, if any. */
   async start(id: number, known: readonly number[] = this.ids): Promise<void> {
-    const cluster = known.length === 0 ? [] : ['--cluster', this.nodes(known)];
-    const settings = ['admin.listen=', 'group.initial.rebalance.delay.ms=0', ...this.#settings];
+    const cluster = known.length === 0 ? [] : ['--cluster', this.nodes(known, id)];
+    const { settings: more = [], env, bin } = this.#options;
+    const settings = ['admin.listen=', 'group.initial.rebalance.delay.ms=0', ...more];
     const child = spawn(
       process.execPath,
       [
-        ...[bin, 'start', '--node-id', String(id), ...cluster],
+        ...[bin?.(id) ?? ownBin, 'start', '--node-id', String(id), ...cluster],
         ...['--listen', `127.0.0.1:${this.#ports[id - 1]}`, '--data', this.folder(id)],
         ...settings.flatMap((setting) => ['--set', setting]),
       ],
       {
         stdio: ['ignore', 'pipe', 'inherit'],
-        env: { ...process.env, KEYLANE_CLUSTER_SECRET: secret },
+        env: { ...process.env, KEYLANE_CLUSTER_SECRET: secret, ...env?.(id) },
       },
     );
     this.#children.set(id, child);
@@ -86,6 +120,18 @@ export class ClusterProcesses {
     return this.ids.filter((one) => one !== id);
   }
 
+  /** Who leads, as these nodes say; -1 if they know of nobody. */
+  async leader(ids: readonly number[]): Promise<number> {
+    const admin = this.client('leader', ids).admin();
+    await admin.connect();
+    try {
+      const { topics } = await admin.fetchTopicMetadata({ topics: ['probe'] });
+      return topics[0]?.partitions[0]?.leader ?? -1;
+    } finally {
+      await admin.disconnect();
+    }
+  }
+
   /** Until all of `count` nodes follow one leader, which it answers. */
   async whole(count = this.ids.length): Promise<number> {
     const admin = this.client('admin').admin();
@@ -108,7 +154,7 @@ export class ClusterProcesses {
 
   /** Runs a command of the command line to its end. */
   async run(args: readonly string[]): Promise<{ readonly code: number; readonly output: string }> {
-    const child = spawn(process.execPath, [bin, ...args], {
+    const child = spawn(process.execPath, [ownBin, ...args], {
       stdio: ['ignore', 'pipe', 'pipe'],
       env: { ...process.env, KEYLANE_CLUSTER_SECRET: secret },
     });
@@ -136,5 +182,6 @@ export class ClusterProcesses {
 
   stop(): void {
     for (const child of this.#children.values()) child.kill('SIGKILL');
+    this.#proxies?.close();
   }
 }

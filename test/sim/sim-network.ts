@@ -65,6 +65,12 @@ export class SimNetwork {
     return this.#ask(from, to, () => to!.answerForwarded(request.subarray(1)));
   }
 
+  /** Whether a node has room on its disk. */
+  async askForRoom(from: SimNode, nodeId: number): Promise<boolean> {
+    const to = this.#world.nodes.find(({ node }) => node.nodeId === nodeId);
+    return (await this.#ask(from, to, () => to!.answerRoom()))?.[0] === 1;
+  }
+
   /** A request for a snapshot. */
   async ask(from: SimNode, member: string, request: Buffer): Promise<Buffer | undefined> {
     const to = this.#world.nodes.find(({ id }) => id === member);

@@ -167,6 +167,7 @@ export class SimNode {
       ...{ replica: opened, self: this.node, level: this.level },
       ...{ clock: this.clock, log: silentLogger },
       present: () => this.#present(),
+      hasRoom: (nodeId) => this.world.network.askForRoom(this, nodeId),
     });
     if (world.hasBrokers) this.broker = new SimBroker(world, this, opened, onFatal);
     else this.planner = new ProducePlanner(opened, this.clock, codecs, 1_000_000);
@@ -226,6 +227,10 @@ export class SimNode {
   /** The same for what another node passes on to the leader. */
   answerForwarded(request: Buffer): Promise<Buffer | undefined> {
     return this.#answer(async () => this.broker?.answer(request));
+  }
+
+  answerRoom(): Promise<Buffer | undefined> {
+    return this.#answer(async () => this.replica && Buffer.of(this.replica.disk.isRoomy ? 1 : 0));
   }
 
   #answer(serve: () => Promise<Buffer | undefined>): Promise<Buffer | undefined> {

@@ -31,7 +31,7 @@ export async function healthOf(broker: Broker, isStopping: boolean): Promise<Hea
   const { disk } = replica;
   const reasons: string[] = [];
   if (disk.isCritical) reasons.push('the disk is full: the reserve is given up');
-  else if (!disk.mayGrow(1)) reasons.push('the disk is nearly full: produce is refused');
+  else if (disk.isLow) reasons.push('the disk is nearly full: produce is refused');
   if (!quorum) reasons.push('there is no leader: nothing can be committed');
   // What a follower has in hand is the leader's to commit.
   const outcome = replica.isLeader ? await outcomeOfPlanned(broker) : 'applied';
