@@ -11,7 +11,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
-import { connect, createServer } from 'node:net';
+import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -19,6 +19,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import type { ClusterView } from '../src/broker/admin/cluster-view.ts';
+import { freePorts } from '../test/free-ports.ts';
 
 const startMsMax = 60_000;
 const stopMsMax = 10_000;
@@ -94,16 +95,6 @@ function signalGroup(child: ChildProcess, signal: NodeJS.Signals): void {
   }
 }
 
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  server.close();
-  await once(server, 'close');
-  if (address === null || typeof address === 'string') throw new Error('no TCP port was bound');
-  return address.port;
-}
-
 /** True once the broker answers an ApiVersions v0 request: an open port alone says too little. */
 function answersApiVersions(port: number): Promise<boolean> {
   const request = Buffer.from('0000000a0012000000000001ffff', 'hex');
@@ -171,7 +162,7 @@ async function startKeylane(bin: string, dataFolder: string): Promise<Broker> {
 /** The address is that of a node that does not lead. */
 async function startCluster(bin: string, dataFolder: string, nodes: number): Promise<Broker> {
   const ids = Array.from({ length: nodes }, (_, i) => i + 1);
-  const ports = await Promise.all(ids.flatMap(() => [freePort(), freePort(), freePort()]));
+  const ports = await freePorts(3 * nodes);
   const peers = ids.map((id) => `${id}@127.0.0.1:${ports[id - 1]}`).join(',');
   const logTail: string[] = [];
   const children = ids.map((id) => {
@@ -201,7 +192,7 @@ async function startCluster(bin: string, dataFolder: string, nodes: number): Pro
 }
 
 async function startKafka(dataFolder: string): Promise<Broker> {
-  const port = await freePort();
+  const [port] = (await freePorts(1)) as [number];
   const script = join(suitesFolder, 'apache-kafka', 'start.sh');
   const child = spawnGroup('bash', [script, String(port), dataFolder], {});
   const address = `127.0.0.1:${port}`;

@@ -6,18 +6,18 @@
  * acknowledged may be lost, nothing be there twice, all be in order, and each record of the group
  * have been handled, one of its key at a time. Needs root (a small file system for each node).
  */
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, statfsSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { Command } from 'commander';
 import type { Producer } from 'kafkajs';
 import { seededRandom } from '../../src/core/random.ts';
 import { check, Load, partitions } from '../../test/durability/cluster-load.ts';
 import { ClusterProcesses } from '../../test/durability/cluster-processes.ts';
-import { KeyedGroup } from './keyed-group.ts';
+import { type Group, javaGroup, kafkajsGroup } from './groups.ts';
+import { JavaProcess } from './java-process.ts';
 
 const mib = 1024 * 1024;
 const diskBytes = 1024 * mib;
@@ -93,22 +93,18 @@ function cleanUp(): void {
 class JavaLoad {
   readonly acknowledged = new Set<string>();
   readonly errors: string[] = [];
-  readonly #child: ChildProcess;
+  readonly #process: JavaProcess;
 
   constructor(topic: string) {
-    const script = join(root, 'compat-tests', 'java', 'load.sh');
-    const args = [script, cluster.brokers.join(','), topic, String(partitions)];
-    this.#child = spawn('bash', args, { stdio: ['pipe', 'pipe', 'inherit'] });
-    createInterface({ input: this.#child.stdout! }).on('line', (line) => {
+    const args = ['Load', cluster.brokers.join(','), topic, String(partitions)];
+    this.#process = new JavaProcess(args, (line) => {
       if (line.startsWith('error')) this.errors.push(line);
       else this.acknowledged.add(line);
     });
   }
 
-  async stop(): Promise<void> {
-    const ended = new Promise((done) => this.#child.once('close', done));
-    this.#child.stdin!.end('\n');
-    await ended;
+  stop(): Promise<void> {
+    return this.#process.stop();
   }
 }
 
@@ -253,17 +249,14 @@ interface Loads {
   readonly kafkajs: Load;
   readonly java: JavaLoad;
   readonly keyed: KeyedLoad;
-  readonly group: KeyedGroup;
+  readonly groups: readonly Group[];
 }
 
-function progressOf({ kafkajs, java, keyed, group }: Loads): number[] {
-  return [
-    kafkajs.acknowledged.size,
-    java.acknowledged.size,
-    keyed.acknowledged,
-    // What it is behind counts as well as what it did.
-    group.handled,
-  ];
+const loadNames = ['kafkajs', 'java', 'keyed producer', 'kafkajs group', 'java group'];
+
+function progressOf({ kafkajs, java, keyed, groups }: Loads): number[] {
+  const produced = [kafkajs.acknowledged.size, java.acknowledged.size, keyed.acknowledged];
+  return [...produced, ...groups.map(({ handled }) => handled.records)];
 }
 
 /** Until all loads are through with more than at the beginning of it; answers how long each took. */
@@ -273,9 +266,7 @@ async function untilAllGoOn(loads: Loads): Promise<number[]> {
   const tookMs = before.map(() => -1);
   while (tookMs.includes(-1)) {
     if (performance.now() - startedMs > roundMsMax) {
-      const stuck = ['kafkajs', 'java', 'keyed producer', 'keyed group'].filter(
-        (_, i) => tookMs[i] === -1,
-      );
+      const stuck = loadNames.filter((_, i) => tookMs[i] === -1);
       throw new Error(`${stuck} did not go on within ${roundMsMax} ms`);
     }
     await sleep(20);
@@ -286,6 +277,11 @@ async function untilAllGoOn(loads: Loads): Promise<number[]> {
     }
   }
   return tookMs;
+}
+
+function checkFaults(groups: readonly Group[]): void {
+  const faults = groups.flatMap(({ handled }) => handled.faults);
+  if (faults.length > 0) throw new Error(faults.slice(0, 5).join('; '));
 }
 
 async function run(): Promise<void> {
@@ -303,34 +299,35 @@ async function run(): Promise<void> {
   }) as [Producer, Producer];
   await producer.connect();
   await keyedProducer.connect();
-  const group = await KeyedGroup.start(kafka, 'chat', 3);
+  const groups = [await kafkajsGroup(kafka, 'chat', 3), javaGroup(cluster.brokers, 'chat', 3)];
   const loads = {
     kafkajs: new Load(producer, 'orders', 5),
     java: new JavaLoad('payments'),
     keyed: new KeyedLoad(keyedProducer),
-    group,
+    groups,
   };
   await untilAllGoOn(loads);
   const names = Object.keys(harms);
   const upgrades = options.from === undefined ? [] : cluster.ids;
   const rounds = Number(options.rounds);
-  console.log('round  what, and ms until kafkajs, java, keyed producer and keyed group went on');
+  console.log(`round  what, and ms until these went on: ${loadNames.join(', ')}`);
   for (let round = 0; round < rounds; round++) {
     const id = upgrades[round];
     const name = names[round % names.length]!;
     const what = id === undefined ? name : `node ${id} gets the new version`;
-    const { joins, handledAgain } = group;
+    const before = groups.map(({ handled: { joins, again } }) => ({ joins, again }));
     const startedMs = performance.now();
     if (id === undefined) await harms[name]!();
     else await upgrade(id);
     const tookMs = await untilAllGoOn(loads);
     await cluster.whole();
     const seconds = ((performance.now() - startedMs) / 1000).toFixed(1);
-    const moves = `${group.joins - joins} joins, ${group.handledAgain - handledAgain} handled again`;
-    console.log(
-      `${String(round + 1).padStart(5)}  ${what}: ${tookMs}; ${moves}; ${seconds} s in all`,
-    );
-    if (group.faults.length > 0) throw new Error(group.faults.slice(0, 5).join('; '));
+    const moves = groups.map(({ handled: { joins, again } }, i) => {
+      return `${joins - before[i]!.joins}+${again - before[i]!.again}`;
+    });
+    const number = String(round + 1).padStart(5);
+    console.log(`${number}  ${what}: ${tookMs}; joins+again ${moves}; ${seconds} s in all`);
+    checkFaults(groups);
   }
   await Promise.all([loads.kafkajs.stop(), loads.java.stop(), loads.keyed.stop()]);
   for (const one of [producer, keyedProducer]) await one.disconnect();
@@ -338,15 +335,18 @@ async function run(): Promise<void> {
   await check(cluster, 'orders', loads.kafkajs);
   await check(cluster, 'payments', loads.java);
   const deadline = performance.now() + roundMsMax;
-  while (!group.hasAll(loads.keyed.sent)) {
-    if (performance.now() > deadline) throw new Error('the group did not handle all');
+  for (;;) {
+    const missing = groups.flatMap(({ handled }) => handled.missing(loads.keyed.sent));
+    if (missing.length === 0) break;
+    if (performance.now() > deadline) throw new Error(`not handled: ${missing.join(', ')}`);
     await sleep(50);
   }
-  if (group.faults.length > 0) throw new Error(group.faults.slice(0, 5).join('; '));
-  await group.stop();
+  checkFaults(groups);
+  for (const group of groups) await group.stop();
   const counts = progressOf(loads);
-  console.log(`acknowledged: ${counts.slice(0, 3)}; handled by key: ${group.handled}`);
-  console.log(`of these again: ${group.handledAgain}; joins: ${group.joins}`);
+  console.log(`in all: ${loadNames.map((name, i) => `${name} ${counts[i]}`).join(', ')}`);
+  const again = groups.map(({ handled }) => `${handled.again} again, ${handled.joins} joins`);
+  console.log(`groups: ${again.join('; ')}`);
 }
 
 let failed = 0;
