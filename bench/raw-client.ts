@@ -70,18 +70,37 @@ export async function isServing({ host, port }: Target): Promise<boolean> {
 /** Creates topics and waits until each partition is served. */
 export async function createTopics(
   target: Target,
-  topics: readonly { readonly name: string; readonly partitions: number }[],
+  topics: readonly {
+    readonly name: string;
+    readonly partitions: number;
+    /** Which nodes have replicas of all partitions, the leader first; empty: one, anywhere. */
+    readonly replicas?: readonly number[];
+  }[],
 ): Promise<void> {
   const connection = await RawConnection.open(target.host, target.port);
   try {
-    for (const { name, partitions } of topics) {
+    for (const { name, partitions, replicas = [] } of topics) {
       const answer = await connection.call(
         createTopicsRequest,
         createTopicsResponse,
         createTopicsVersion,
         {
           topics: [
-            { name, numPartitions: partitions, replicationFactor: 1, assignments: [], configs: [] },
+            replicas.length === 0
+              ? {
+                  name,
+                  numPartitions: partitions,
+                  replicationFactor: 1,
+                  assignments: [],
+                  configs: [],
+                }
+              : {
+                  ...{ name, numPartitions: -1, replicationFactor: -1, configs: [] },
+                  assignments: Array.from({ length: partitions }, (_, partitionIndex) => ({
+                    partitionIndex,
+                    brokerIds: [...replicas],
+                  })),
+                },
           ],
         },
       );

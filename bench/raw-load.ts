@@ -19,6 +19,8 @@ interface Topics {
   readonly prefix: string;
   readonly topics: number;
   readonly partitions: number;
+  /** Which nodes have replicas of all partitions, the leader first; else what the broker does. */
+  readonly replicas?: readonly number[];
 }
 
 const [mode, address = '', text = '{}'] = process.argv.slice(2);
@@ -30,10 +32,10 @@ process.exit(0);
 async function run(): Promise<LoadResult | Record<string, never>> {
   const names = Array.from({ length: options.topics }, (_, i) => `${options.prefix}-${i}`);
   if (mode === 'create') {
-    const { partitions } = options;
+    const { partitions, replicas = [] } = options;
     await createTopics(
       target,
-      names.map((name) => ({ name, partitions })),
+      names.map((name) => ({ name, partitions, replicas })),
     );
     return {};
   }

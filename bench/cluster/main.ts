@@ -1,36 +1,51 @@
 /**
- * What a cluster of three brokers on one machine costs, and how long it is without a leader:
- * `npm run bench:cluster`. See README.md of this folder.
+ * What a cluster of three brokers on one machine costs, and how long it is without a leader, beside
+ * Apache Kafka's: `npm run bench:cluster`. See README.md of this folder.
  */
 import { execFileSync } from 'node:child_process';
 import { Command } from 'commander';
 import { positive } from '../options.ts';
 import { project } from '../paths.ts';
 import type { LoadResult } from '../raw-client.ts';
-import { delay, Nodes, Pinger } from './nodes.ts';
+import { delay, KafkaNodes, KeylaneNodes, type Nodes, Pinger } from './nodes.ts';
 
 interface Options {
   readonly rounds: number;
+  readonly runs: number;
+  readonly batches: number;
   readonly port: number;
   readonly only?: string;
 }
 
 const options = new Command('bench:cluster')
   .option('--rounds <n>', 'how often the leader goes', positive, 10)
+  .option('--runs <n>', 'of the throughput', positive, 3)
+  .option('--batches <n>', 'of the throughput, of 16 kB each', positive, 30_000)
   .option('--port <n>', 'ports from here on', positive, 19300)
   .option('--only <part>', 'failover, handover or throughput')
   .parse()
   .opts<Options>();
 
 const isWanted = (part: string) => options.only === undefined || options.only === part;
-if (isWanted('failover')) await leaderGoes('SIGKILL', 'leader killed (kill -9)');
-if (isWanted('handover')) await leaderGoes('SIGTERM', 'leader stopped (SIGTERM)');
+const keylaneOf = (count: number) => {
+  // Three nodes write as much as the disk of a small machine has.
+  const settings = ['disk.low.water.bytes=0', 'disk.reserve.bytes=0'];
+  return new KeylaneNodes(count, options.port, settings);
+};
+const kafkaOf = (count: number) => new KafkaNodes(count, options.port + 50);
+const brokers = [
+  ['Keylane', keylaneOf],
+  ['Apache Kafka', kafkaOf],
+] as const;
+for (const [name, nodesOf] of brokers) {
+  if (isWanted('failover')) await leaderGoes(nodesOf(3), 'SIGKILL', `${name}, kill -9`);
+  if (isWanted('handover')) await leaderGoes(nodesOf(3), 'SIGTERM', `${name}, SIGTERM`);
+}
 if (isWanted('throughput')) await throughput();
 process.exit(0);
 
 /** From the signal to the first acknowledged produce after it; ms. */
-async function leaderGoes(signal: NodeJS.Signals, what: string): Promise<void> {
-  const nodes = new Nodes(3, options.port, []);
+async function leaderGoes(nodes: Nodes, signal: NodeJS.Signals, what: string): Promise<void> {
   try {
     await nodes.startAll();
     const gaps: number[] = [];
@@ -65,44 +80,56 @@ async function leaderGoes(signal: NodeJS.Signals, what: string): Promise<void> {
   }
 }
 
-/** Acknowledged records of 1 kB, acks=all, with one voter and with three in turn. */
-async function throughput(): Promise<void> {
-  const settings = ['disk.low.water.bytes=0', 'disk.reserve.bytes=0'];
-  const rates = new Map<number, number[]>([
-    [1, []],
-    [3, []],
-  ]);
-  for (let run = 0; run < 3; run++) {
-    for (const [count, found] of rates) {
-      const nodes = new Nodes(count, options.port, settings);
-      try {
-        await nodes.startAll();
-        const leader = await nodes.whole();
-        await delay(500);
-        found.push(load(nodes, leader));
-      } finally {
-        nodes.stop();
-      }
-    }
-  }
-  for (const [count, found] of rates) {
-    found.sort((a, b) => a - b);
-    console.log(
-      `${count} voters: ${found.map((rate) => `${(rate / 1000).toFixed(0)} k/s`).join(' ')}`,
-    );
-  }
-  const [one, three] = [rates.get(1)![1]!, rates.get(3)![1]!];
-  console.log(`three voters over one: ${(three / one).toFixed(2)}`);
+interface Throughput {
+  readonly rate: number;
+  /** Of all brokers, for a million records. */
+  readonly cpuSeconds: number;
 }
 
-function load(nodes: Nodes, leader: number): number {
+/** Acknowledged records of 1 kB, acks=all, of each cluster in turn. */
+async function throughput(): Promise<void> {
+  const arms = [
+    ['Keylane, one node', () => keylaneOf(1)],
+    ['Keylane, three nodes', () => keylaneOf(3)],
+    ['Apache Kafka, three nodes', () => kafkaOf(3)],
+  ] as const;
+  const found = arms.map(() => [] as Throughput[]);
+  for (let run = 0; run < options.runs; run++) {
+    for (const [i, [, nodesOf]] of arms.entries()) found[i]!.push(await loaded(nodesOf()));
+  }
+  const medians = found.map((runs) => [...runs].sort((a, b) => a.rate - b.rate)[runs.length >> 1]!);
+  for (const [i, [name]] of arms.entries()) {
+    const rates = found[i]!.map(({ rate }) => `${(rate / 1000).toFixed(0)} k/s`).join(' ');
+    const cpu = medians[i]!.cpuSeconds.toFixed(1);
+    console.log(`${name}: ${rates}; ${cpu} s of all brokers' processor time per million`);
+  }
+  const [one, three, kafka] = medians.map(({ rate }) => rate) as [number, number, number];
+  console.log(`three nodes over one: ${(three / one).toFixed(2)}`);
+  console.log(`three nodes over Apache Kafka's: ${(three / kafka).toFixed(2)}`);
+}
+
+async function loaded(nodes: Nodes): Promise<Throughput> {
+  try {
+    await nodes.startAll();
+    const leader = await nodes.whole();
+    await delay(500);
+    // All partitions have one leader, wherever replicas are placed.
+    const replicas = [leader, ...nodes.ids.filter((id) => id !== leader)];
+    load(nodes, leader, 'create', { replicas });
+    load(nodes, leader, 'produce', { batches: 3000 });
+    const cpu = () => nodes.ids.reduce((sum, id) => sum + nodes.cpuSeconds(id), 0);
+    const before = cpu();
+    const { records, seconds } = load(nodes, leader, 'produce', { batches: options.batches });
+    return { rate: records / seconds, cpuSeconds: ((cpu() - before) / records) * 1e6 };
+  } finally {
+    nodes.stop();
+  }
+}
+
+function load(nodes: Nodes, leader: number, mode: string, more: object): LoadResult {
   const { host, port } = nodes.target(leader);
-  const run = (mode: string, load: object) => {
-    const text = JSON.stringify({ prefix: 'load', topics: 1, partitions: 8, ...load });
-    const script = project('dist/bench/raw-load.js');
-    return execFileSync(process.execPath, [script, mode, `${host}:${port}`, text]).toString();
-  };
-  run('create', {});
-  const result = JSON.parse(run('produce', { batches: 30_000 })) as LoadResult;
-  return result.records / result.seconds;
+  const text = JSON.stringify({ prefix: 'load', topics: 1, partitions: 8, ...more });
+  const script = project('dist/bench/raw-load.js');
+  const output = execFileSync(process.execPath, [script, mode, `${host}:${port}`, text]);
+  return JSON.parse(output.toString()) as LoadResult;
 }

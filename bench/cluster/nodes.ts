@@ -7,6 +7,7 @@ import { buildBatch } from '../../src/protocol/records/build.ts';
 import { produceRequest, produceResponse } from '../../src/protocol/schema/00-produce.ts';
 import { metadataRequest, metadataResponse } from '../../src/protocol/schema/03-metadata.ts';
 import { project } from '../paths.ts';
+import { processStats } from '../process-stats.ts';
 import type { Target } from '../raw-client.ts';
 import { RawConnection } from '../raw-connection.ts';
 
@@ -16,44 +17,34 @@ const produceVersion = 12;
 const metadataVersion = 9;
 
 /** Brokers on loopback that form one cluster, each a process with a data folder of its own. */
-export class Nodes {
-  readonly #folder = mkdtempSync(join(tmpdir(), 'keylane-cluster-'));
-  readonly #port: number;
-  readonly #count: number;
-  readonly #settings: readonly string[];
+export abstract class Nodes {
+  protected readonly folder = mkdtempSync(join(tmpdir(), 'keylane-cluster-'));
+  protected readonly port: number;
+  readonly count: number;
   readonly #children = new Map<number, ChildProcess>();
 
-  constructor(count: number, port: number, settings: readonly string[]) {
-    this.#count = count;
-    this.#port = port;
-    this.#settings = settings;
+  constructor(count: number, port: number) {
+    this.count = count;
+    this.port = port;
   }
 
   get ids(): number[] {
-    return Array.from({ length: this.#count }, (_, i) => i + 1);
+    return Array.from({ length: this.count }, (_, i) => i + 1);
   }
 
   target(id: number): Target {
-    return { host: '127.0.0.1', port: this.#port + id };
+    return { host: '127.0.0.1', port: this.port + id };
   }
 
   start(id: number): void {
-    const peers = this.ids.map((one) => `${one}@127.0.0.1:${this.#port + 100 + one}`);
-    const cluster = this.#count === 1 ? [] : ['--cluster', peers.join(',')];
-    const sets = ['admin.listen=', 'log.level=warn', ...this.#settings];
-    const child = spawn(
-      process.execPath,
-      [
-        ...[project('bin/keylane.cjs'), 'start', '--node-id', String(id), ...cluster],
-        ...['--listen', `127.0.0.1:${this.#port + id}`, '--data', join(this.#folder, String(id))],
-        ...sets.flatMap((set) => ['--set', set]),
-      ],
-      {
-        stdio: ['ignore', 'ignore', 'ignore'],
-        env: { ...process.env, KEYLANE_CLUSTER_SECRET: secret },
-      },
-    );
-    this.#children.set(id, child);
+    this.#children.set(id, this.spawn(id));
+  }
+
+  protected abstract spawn(id: number): ChildProcess;
+
+  /** What processes of the node cost since they began; s. */
+  cpuSeconds(id: number): number {
+    return processStats(this.#children.get(id)!.pid!).cpuSeconds;
   }
 
   /** All nodes, until they are one cluster. */
@@ -67,9 +58,7 @@ export class Nodes {
     for (;;) {
       const described = await Promise.all(this.ids.map((id) => this.#describe(id)));
       const leader = described[0]?.leaderId ?? -1;
-      const isOne = described.every(
-        (one) => one?.leaderId === leader && one.inSync === this.#count,
-      );
+      const isOne = described.every((one) => one?.leaderId === leader && one.inSync === this.count);
       if (leader >= 0 && isOne) return leader;
       await delay(20);
     }
@@ -95,7 +84,7 @@ export class Nodes {
 
   stop(): void {
     for (const child of this.#children.values()) child.kill('SIGKILL');
-    rmSync(this.#folder, { recursive: true, force: true });
+    rmSync(this.folder, { recursive: true, force: true });
   }
 }
 
@@ -106,6 +95,59 @@ async function ask(target: Target, topics: readonly { name: string }[]) {
     return await connection.call(metadataRequest, metadataResponse, metadataVersion, value);
   } finally {
     connection.close();
+  }
+}
+
+export class KeylaneNodes extends Nodes {
+  readonly #settings: readonly string[];
+
+  constructor(count: number, port: number, settings: readonly string[]) {
+    super(count, port);
+    this.#settings = settings;
+  }
+
+  protected spawn(id: number): ChildProcess {
+    const peers = this.ids.map((one) => `${one}@127.0.0.1:${this.port + 100 + one}`);
+    const cluster = this.count === 1 ? [] : ['--cluster', peers.join(',')];
+    const sets = ['admin.listen=', 'log.level=warn', ...this.#settings];
+    return spawn(
+      process.execPath,
+      [
+        ...[project('bin/keylane.cjs'), 'start', '--node-id', String(id), ...cluster],
+        ...['--listen', `127.0.0.1:${this.port + id}`, '--data', join(this.folder, String(id))],
+        ...sets.flatMap((set) => ['--set', set]),
+      ],
+      {
+        stdio: ['ignore', 'ignore', 'ignore'],
+        env: { ...process.env, KEYLANE_CLUSTER_SECRET: secret },
+      },
+    );
+  }
+}
+
+/** Apache Kafka: each node is broker and controller. */
+export class KafkaNodes extends Nodes {
+  protected spawn(id: number): ChildProcess {
+    const controllerOf = (one: number) => `127.0.0.1:${this.port + 100 + one}`;
+    const client = `127.0.0.1:${this.port + id}`;
+    const voters = this.ids.map((one) => `${one}@${controllerOf(one)}`).join(',');
+    const properties = [
+      `node.id=${id}`,
+      `controller.quorum.voters=${voters}`,
+      `listeners=PLAINTEXT://${client},CONTROLLER://${controllerOf(id)}`,
+      `default.replication.factor=${this.count}`,
+      `min.insync.replicas=${Math.min(2, this.count)}`,
+    ];
+    const folder = join(this.folder, String(id));
+    return spawn(project('compat-tests/apache-kafka/start.sh'), [String(this.port + id), folder], {
+      stdio: ['ignore', 'ignore', 'ignore'],
+      env: {
+        ...process.env,
+        KAFKA_HEAP_OPTS: '-Xms1g -Xmx1g',
+        KAFKA_CLUSTER_ID: 'keylane-benchmark-clust',
+        KAFKA_PROPERTIES: properties.join('\n'),
+      },
+    });
   }
 }
 

@@ -9,7 +9,8 @@
 #
 # KAFKA_HEAP_OPTS    default -Xms256m -Xmx1g; for comparisons of speed use -Xms1g -Xmx1g
 # KAFKA_LOG_LEVEL    default warn
-# KAFKA_PROPERTIES   further lines for server.properties
+# KAFKA_PROPERTIES   further lines for server.properties; the last line of a name counts
+# KAFKA_CLUSTER_ID   the same for all nodes of a cluster; default a random one
 set -euo pipefail
 here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 port="${1:?usage: start.sh PORT [DATADIR]}"
@@ -56,7 +57,8 @@ java_options=(
 
 if [[ ! -f "$data/logs/meta.properties" ]]; then
   # 16 random bytes in Kafka's base64; an id may not begin with a dash, which reads as an option.
-  id="$(head -c 16 /dev/urandom | base64 | tr '+/' '-_' | tr -d '=' | sed 's/^[-_]/k/')"
+  random="$(head -c 16 /dev/urandom | base64 | tr '+/' '-_' | tr -d '=' | sed 's/^[-_]/k/')"
+  id="${KAFKA_CLUSTER_ID:-$random}"
   java -Xmx256m -XX:TieredStopAtLevel=1 "${java_options[@]}" \
     kafka.tools.StorageTool format -t "$id" -c "$config" >&2
 fi

@@ -16,7 +16,7 @@ export interface LeadershipOptions {
   readonly missedMs: number;
   readonly appendsUnderWayMax: number;
   /** The last of the entries `[first, last]` that fits into one message with those before it. */
-  readonly lastFitting: (first: number, last: number) => number;
+  readonly lastFitting: (to: string, first: number, last: number) => number;
   readonly send: (message: Message) => void;
   /** The last entry that the newest snapshot covers. */
   readonly snapshot: () => TermRun;
@@ -121,7 +121,7 @@ export class Leadership {
         this.#offerSnapshot(peer, nowMs);
         return;
       }
-      const last = isEmpty ? first - 1 : lastFitting(first, log.lastIndex);
+      const last = isEmpty ? first - 1 : lastFitting(peer.id, first, log.lastIndex);
       assert(last >= first - 1 && last <= log.lastIndex, 'a message holds entries of the log');
       send({
         ...{ kind: 'append', from: self, to: peer.id, term, commitIndex, sentMs: nowMs },

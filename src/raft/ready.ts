@@ -61,7 +61,7 @@ export interface RaftOptions {
   /** Appends on the way to one peer. */
   readonly appendsUnderWayMax: number;
   /** The last of the entries `[first, last]` that fits into one message with those before it. */
-  readonly lastFitting: (first: number, last: number) => number;
+  readonly lastFitting: (to: string, first: number, last: number) => number;
   /** The last entry that the newest snapshot covers: no earlier one than the log's base. */
   readonly snapshot: () => TermRun;
   /** Evenly in [0, 1): so that elections of several members seldom collide (section 5.2). */

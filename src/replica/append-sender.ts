@@ -2,7 +2,7 @@ import { EntryReader } from '../log/entry-reader.ts';
 import type { Entry } from '../log/format.ts';
 import type { Journal } from '../log/journal.ts';
 import type { Append } from '../raft/messages.ts';
-import type { EntryTail } from './entry-tail.ts';
+import { type EntryTail, lastFitting } from './entry-tail.ts';
 import type { PeerPort } from './peer-port.ts';
 
 /** Read from the journal at a time, for a peer that lags behind what is in memory. */
@@ -22,7 +22,7 @@ export class AppendSender {
   readonly #onFatal: (error: unknown) => void;
   #queue: Append[] = [];
   #isReading = false;
-  /** Read and not sent yet. */
+  /** Read last, one after the other: what a peer lacks that lags behind is sent from here. */
   #read: readonly Entry[] = [];
 
   constructor(
@@ -54,6 +54,8 @@ export class AppendSender {
     const { prevIndex, lastIndex } = message;
     const entries = lastIndex === prevIndex ? [] : this.#tail.range(prevIndex + 1, lastIndex);
     if (entries === undefined) return false;
+    // It has caught up, or begins anew.
+    this.#read = [];
     this.#peers.send(message, entries);
     return true;
   }
@@ -64,8 +66,16 @@ export class AppendSender {
       if (message === undefined) break;
       if (!this.#sendFromMemory(message)) await this.#sendFromJournal(message);
     }
-    this.#read = [];
     this.#isReading = false;
+  }
+
+  #placeOf(index: number): number {
+    return index - (this.#read[0]?.index ?? 0);
+  }
+
+  /** As `EntryTail.lastFitting`, of what was read from the journal. */
+  lastFitting(first: number, last: number, bytesMax: number): number | undefined {
+    return lastFitting(this.#read, this.#placeOf(first), last, bytesMax);
   }
 
   /** What the journal does not have (any more) is not sent. */
@@ -73,8 +83,8 @@ export class AppendSender {
     const { prevIndex, lastIndex } = message;
     const entries: Entry[] = [];
     for (let index = prevIndex + 1; index <= lastIndex; ) {
-      let at = this.#read.findIndex((entry) => entry.index === index);
-      if (at < 0) {
+      let at = this.#placeOf(index);
+      if (this.#read[at] === undefined) {
         this.#read = (await this.#reader.read(index, readBytesMax)) ?? [];
         at = 0;
         if (this.#read.length === 0) {
@@ -86,8 +96,9 @@ export class AppendSender {
       entries.push(...taken);
       index += taken.length;
     }
-    // The log may have been rewound meanwhile.
     if (entries.at(-1)!.term === termOfLast(message)) this.#peers.send(message, entries);
+    // The log was rewound meanwhile, and has others in their places.
+    else this.#read = [];
   }
 }
 

@@ -147,7 +147,7 @@ export class Consensus {
         ...times,
         self,
         appendsUnderWayMax,
-        lastFitting: (first, last) => this.#tail.lastFitting(first, last, appendBytesMax),
+        lastFitting: (to, first, last) => this.#lastFitting(to, first, last, appendBytesMax),
         snapshot: options.snapshot,
         random: random.next,
       },
@@ -162,6 +162,12 @@ export class Consensus {
       onIdle: () => options.listener.onIdle(),
     });
     if (options.peers !== undefined) this.#tickLater();
+  }
+
+  /** Of what lies in no memory nobody knows how large it is: it goes by itself. */
+  #lastFitting(to: string, first: number, last: number, bytesMax: number): number {
+    const inTail = this.#tail.lastFitting(first, last, bytesMax);
+    return inTail ?? this.#senders.get(to)?.lastFitting(first, last, bytesMax) ?? first;
   }
 
   get raft(): Raft {

@@ -51,18 +51,14 @@ export class EntryTail {
     return this.#entries.slice(from, to + 1);
   }
 
-  /** The last of `[first, last]` up to which they fit into `bytesMax`, at least the first. */
-  lastFitting(first: number, last: number, bytesMax: number): number {
+  /**
+   * The last of `[first, last]` up to which they fit into `bytesMax`, at least the first; undefined
+   * if that is not there.
+   */
+  lastFitting(first: number, last: number, bytesMax: number): number | undefined {
     const at = this.#head + first - this.#first;
-    if (this.#entries.length === this.#head || at < this.#head) return first;
-    let bytes = 0;
-    for (let index = first; index <= last; index++) {
-      const entry = this.#entries[at + index - first];
-      if (entry === undefined) return Math.max(index - 1, first);
-      bytes += entryBytes(entry);
-      if (bytes > bytesMax) return Math.max(index - 1, first);
-    }
-    return last;
+    if (this.#entries.length === this.#head || at < this.#head) return undefined;
+    return lastFitting(this.#entries, at, last, bytesMax);
   }
 
   #clear(): void {
@@ -70,4 +66,25 @@ export class EntryTail {
     this.#head = 0;
     this.#bytes = 0;
   }
+}
+
+/**
+ * The last entry, up to that with the index `last`, that fits into `bytesMax` with those from `at`
+ * on; at least the one at `at`. Undefined if that is not there.
+ */
+export function lastFitting(
+  entries: readonly Entry[],
+  at: number,
+  last: number,
+  bytesMax: number,
+): number | undefined {
+  const first = entries[at]?.index;
+  if (first === undefined) return undefined;
+  let bytes = 0;
+  for (let index = first; index <= last; index++) {
+    const entry = entries[at + index - first];
+    if (entry !== undefined) bytes += entryBytes(entry);
+    if (entry === undefined || bytes > bytesMax) return Math.max(index - 1, first);
+  }
+  return last;
 }

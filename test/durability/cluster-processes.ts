@@ -14,6 +14,8 @@ export interface ClusterProcessesOptions {
   readonly settings?: readonly string[];
   /** The network between the nodes can be cut. */
   readonly isProxied?: boolean;
+  /** Hears what the nodes log. */
+  readonly onLine?: (id: number, line: string) => void;
   /** Of one node's process. */
   readonly env?: (id: number) => NodeJS.ProcessEnv;
   /** The program that a node is started with; else the present one. */
@@ -76,7 +78,7 @@ export class ClusterProcesses {
   /** Resolves when the node serves clients. `known`: nodes that its settings name, if any. */
   async start(id: number, known: readonly number[] = this.ids): Promise<void> {
     const cluster = known.length === 0 ? [] : ['--cluster', this.nodes(known, id)];
-    const { settings: more = [], env, bin } = this.#options;
+    const { settings: more = [], env, bin, onLine } = this.#options;
     const settings = ['admin.listen=', 'group.initial.rebalance.delay.ms=0', ...more];
     const child = spawn(
       process.execPath,
@@ -94,6 +96,7 @@ export class ClusterProcesses {
     const lines = createInterface({ input: child.stdout! });
     await new Promise<void>((resolve, reject) => {
       lines.on('line', (line) => {
+        onLine?.(id, line);
         if ((JSON.parse(line) as { msg: string }).msg === 'ready') resolve();
       });
       child.once('exit', () => reject(new Error(`node ${id} ended before it was ready`)));
@@ -106,11 +109,11 @@ export class ClusterProcesses {
   }
 
   /** `ids`: nodes that it is to begin with. */
-  client(clientId: string, ids: readonly number[] = this.ids): Kafka {
+  client(clientId: string, ids: readonly number[] = this.ids, level = logLevel.NOTHING): Kafka {
     return new Kafka({
       clientId,
       brokers: ids.map((id) => this.brokers[id - 1]!),
-      logLevel: logLevel.NOTHING,
+      logLevel: level,
       retry: { retries: 50, initialRetryTime: 20, maxRetryTime: 200 },
     });
   }

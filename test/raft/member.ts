@@ -99,7 +99,7 @@ export class Member {
           appendsUnderWayMax: 4,
           random: this.#random,
         },
-        lastFitting: (first, last) => Math.min(last, first + entriesPerMessage - 1),
+        lastFitting: (_to, first, last) => Math.min(last, first + entriesPerMessage - 1),
         snapshot: () => this.disk.snapshot,
       },
       nowMs,

@@ -24,7 +24,7 @@ function newRaft(options: Partial<RaftOptions> = {}, voters: readonly string[] =
       lastIndex: 10,
       commitIndex: 8,
       ...{ electionTimeoutMs: 300, heartbeatMs: 50, missedMs: 1000, appendsUnderWayMax: 4 },
-      lastFitting: (_first, last) => last,
+      lastFitting: (_to, _first, last) => last,
       snapshot: () => ({ index: 0, term: 0 }),
       random: () => 0.5,
       ...options,
