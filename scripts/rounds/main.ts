@@ -24,6 +24,7 @@ import { logLevel, type Producer } from 'kafkajs';
 import { seededRandom } from '../../src/core/random.ts';
 import { check, Load, partitions } from '../../test/durability/cluster-load.ts';
 import { ClusterProcesses } from '../../test/durability/cluster-processes.ts';
+import { freePorts } from '../../test/free-ports.ts';
 import { type Group, javaGroup, kafkajsGroup } from './groups.ts';
 import { JavaProcess } from './java-process.ts';
 
@@ -85,7 +86,10 @@ function note(line: string): void {
   if (options.log !== undefined) appendFileSync(options.log, `${line}\n`);
 }
 
+const adminPorts = await freePorts(3);
+const adminOf = (id: number) => `127.0.0.1:${adminPorts[id - 1]}`;
 const cluster = await ClusterProcesses.create(folder, {
+  admin: adminOf,
   onLine: (id, line) => note(`${id} ${line}`),
   settings,
   isProxied: true,
@@ -290,6 +294,7 @@ async function untilAllGoOn(loads: Loads): Promise<number[]> {
   while (tookMs.includes(-1)) {
     if (performance.now() - startedMs > roundMsMax) {
       const stuck = loadNames.filter((_, i) => tookMs[i] === -1);
+      await showGroups();
       throw new Error(`${stuck} did not go on within ${roundMsMax} ms`);
     }
     await sleep(20);
@@ -300,6 +305,15 @@ async function untilAllGoOn(loads: Loads): Promise<number[]> {
     }
   }
   return tookMs;
+}
+
+/** What the leader says that groups wait for. */
+async function showGroups(): Promise<void> {
+  const { leader } = await roles();
+  for (const group of ['kafkajs-chat', 'java-chat']) {
+    const { output } = await cluster.run(['groups', group, '--admin', adminOf(leader)]);
+    console.log(output);
+  }
 }
 
 function checkFaults(groups: readonly Group[]): void {
@@ -363,7 +377,10 @@ async function run(): Promise<void> {
   for (;;) {
     const missing = groups.flatMap(({ handled }) => handled.missing(loads.keyed.sent));
     if (missing.length === 0) break;
-    if (performance.now() > deadline) throw new Error(`not handled: ${missing.join(', ')}`);
+    if (performance.now() > deadline) {
+      await showGroups();
+      throw new Error(`not handled: ${missing.join(', ')}`);
+    }
     await sleep(50);
   }
   checkFaults(groups);

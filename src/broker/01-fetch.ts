@@ -48,12 +48,15 @@ async function startFetch(
   context: RequestContext,
 ): Promise<void> {
   const { broker } = context;
-  // A node that does not lead knows no lanes: it answers as for partitions.
-  if (namesLanes(request) && broker.replica.mayAnswer) {
+  const hasLanes = namesLanes(request);
+  if (hasLanes && broker.replica.mayAnswer) {
     new LaneFetch(context, correlationId, request).start();
     return;
   }
-  const opening = openSession(request.options, request.partitionCount, broker);
+  // A node that does not lead knows no lanes: it is asked for partitions, and refers to the leader.
+  const opening = hasLanes
+    ? withoutSession(request.options, request.partitionCount, broker)
+    : openSession(request.options, request.partitionCount, broker);
   const opened =
     typeof opening === 'number' ? opening : await openPartitions(opening, request, broker);
   if (typeof opened === 'number') {
@@ -63,6 +66,17 @@ async function startFetch(
     return;
   }
   await new PendingFetch(context, correlationId, request.options, opened).start();
+}
+
+/** Lanes belong to no session, whoever is asked: the next one might be asked as the leader. */
+function withoutSession(
+  { sessionId }: FetchOptions,
+  partitionCount: number,
+  { fetchSessions }: Broker,
+): Opened {
+  if (sessionId !== 0) fetchSessions.close(sessionId);
+  const partitions = fetchSessions.newPartitions(partitionCount);
+  return { partitions, session: undefined, isIncremental: false };
 }
 
 /** What is asked about partitions that are known already, or about new ones; or an error. */

@@ -48,6 +48,8 @@ async function find(
 ): Promise<PartitionResponse> {
   const { replica } = broker;
   const error = (errorCode: ErrorCode) => ({ partition: index, errorCode });
+  // What a follower has may end earlier: that would look like a truncated log.
+  if (!replica.mayAnswer) return error(ErrorCode.NOT_LEADER_OR_FOLLOWER);
   const partition = broker.topics.byName(topicName)?.partitions[index];
   if (partition === undefined) return error(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION);
   if (currentLeaderEpoch >= 0 && currentLeaderEpoch < replica.leaderEpoch) {

@@ -3,6 +3,7 @@ import { ErrorCode } from '../protocol/error-codes.ts';
 import type { Broker } from './broker.ts';
 import { type FetchPartitions, noRow } from './fetch-partitions.ts';
 import { FoundPartitions } from './found-partitions.ts';
+import { isLaneOffset } from './keyed/lane-numbers.ts';
 
 export interface FetchLookOptions {
   readonly bytesMax: number;
@@ -148,11 +149,13 @@ export class FetchLook {
         ? ErrorCode.UNKNOWN_TOPIC_ID
         : ErrorCode.UNKNOWN_TOPIC_OR_PARTITION;
     }
-    if (!this.#leads) return ErrorCode.NOT_LEADER_OR_FOLLOWER;
+    const fetchOffset = this.#partitions.fetchOffset(row);
+    // Who asks for a lane has met this node without a lease; that may have changed since. To be out
+    // of range would make the client begin with the first record of the log.
+    if (!this.#leads || isLaneOffset(fetchOffset)) return ErrorCode.NOT_LEADER_OR_FOLLOWER;
     const epoch = this.#partitions.currentLeaderEpoch(row);
     if (epoch >= 0 && epoch < replica.leaderEpoch) return ErrorCode.FENCED_LEADER_EPOCH;
     if (epoch > replica.leaderEpoch) return ErrorCode.UNKNOWN_LEADER_EPOCH;
-    const fetchOffset = this.#partitions.fetchOffset(row);
     const isInRange =
       fetchOffset >= partitions.logStart(stored) && fetchOffset <= partitions.end(stored);
     return isInRange ? ErrorCode.NONE : ErrorCode.OFFSET_OUT_OF_RANGE;

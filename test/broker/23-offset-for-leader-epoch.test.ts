@@ -86,3 +86,14 @@ test('partitions that are not there', async (t) => {
   assert.deepEqual(await ask(client, { leaderEpoch: 0, topic: 'nothing' }), unknown);
   assert.deepEqual(await ask(client, { leaderEpoch: 0, partition: 1 }), unknown);
 });
+
+test('a node without a lease does not say where its log ends', async (t) => {
+  const node = await startTestNode(t);
+  await node.createTopic('orders');
+  const client = await node.connect();
+  await produceTo(client, { topic: 'orders', records: batchOf(['a']) });
+  const { replica } = node.broker;
+  Object.defineProperty(replica, 'mayAnswer', { get: () => false });
+  const [errorCode] = await ask(client, { leaderEpoch: replica.leaderEpoch });
+  assert.equal(errorCode, ErrorCode.NOT_LEADER_OR_FOLLOWER);
+});

@@ -485,3 +485,18 @@ test('what comes between the last member that leaves and one that is joining is 
   await next.commitAll();
   assert.equal(await lag(all), 0);
 });
+
+test('a lane that is asked for while the lease has lapsed for a moment is not out of range', async (t) => {
+  const { node, producer, member } = await started(t);
+  await send(producer, 'orders', ['a=1', 'b=1']);
+  await member.await();
+  const { replica } = node.broker;
+  // The lease is back as soon as somebody has looked.
+  const answers = [false];
+  Object.defineProperty(replica, 'mayAnswer', { get: () => answers.shift() ?? true });
+  const { errorCode, records } = await member.fetch();
+  assert.deepEqual([errorCode, records], [ErrorCode.NOT_LEADER_OR_FOLLOWER, []]);
+  assert.equal(answers.length, 0);
+  await send(producer, 'orders', ['a=2']);
+  assert.deepEqual(texts((await member.await()).records), ['a=2']);
+});

@@ -12,6 +12,8 @@ const secret = 'the secret of the tests';
 export interface ClusterProcessesOptions {
   /** `NAME=VALUE` for all nodes. */
   readonly settings?: readonly string[];
+  /** `admin.listen` of a node; else it has none. */
+  readonly admin?: (id: number) => string;
   /** The network between the nodes can be cut. */
   readonly isProxied?: boolean;
   /** Hears what the nodes log. */
@@ -78,8 +80,12 @@ export class ClusterProcesses {
   /** Resolves when the node serves clients. `known`: nodes that its settings name, if any. */
   async start(id: number, known: readonly number[] = this.ids): Promise<void> {
     const cluster = known.length === 0 ? [] : ['--cluster', this.nodes(known, id)];
-    const { settings: more = [], env, bin, onLine } = this.#options;
-    const settings = ['admin.listen=', 'group.initial.rebalance.delay.ms=0', ...more];
+    const { settings: more = [], env, bin, onLine, admin } = this.#options;
+    const settings = [
+      `admin.listen=${admin?.(id) ?? ''}`,
+      'group.initial.rebalance.delay.ms=0',
+      ...more,
+    ];
     const child = spawn(
       process.execPath,
       [
