@@ -73,7 +73,9 @@ class ProduceRequestTurn implements ProduceTurn {
   /** Topics are looked up anew each time: they may be gone, or have other settings. */
   plan(): readonly LargePart[] {
     const { broker, apiVersion, reply } = this.#context;
-    if (!broker.replica.isLeader) {
+    const { isLeader, mayAnswer } = broker.replica;
+    // Without a lease it may lack what another leader has stored, and find sequences out of order.
+    if (!isLeader || !mayAnswer) {
       this.refuse();
       return [];
     }

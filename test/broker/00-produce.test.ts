@@ -225,3 +225,12 @@ test('min.insync.replicas: with fewer nodes acks=all is refused, and acks=1 is n
   const one = await produceTo(client, { topic: 'safe', records: batchOf(['a']), acks: 1 });
   assert.deepEqual([one.errorCode, one.baseOffset], [ErrorCode.NONE, 0]);
 });
+
+test('a leader without a lease judges no sequence: it may lack what another one has stored', async (t) => {
+  const node = await startTestNode(t);
+  await node.createTopic('orders');
+  const client = await node.connect();
+  Object.defineProperty(node.broker.replica, 'mayAnswer', { get: () => false });
+  const gap = await produceTo(client, { topic: 'orders', records: idempotent(['a'], 5) });
+  assert.equal(gap.errorCode, ErrorCode.NOT_LEADER_OR_FOLLOWER);
+});

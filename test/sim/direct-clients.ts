@@ -118,9 +118,16 @@ export class DirectClients implements Clients {
       codecs,
     );
     const part = { partition, topicPartition: 'orders', settings: topicSettings, records };
+    const { replica } = node;
+    // As the broker: without a lease nothing is planned, and no answer leaves.
+    if (replica?.mayAnswer !== true) {
+      asked.isAsked = false;
+      return;
+    }
     node.planner!.produce([part], 11, ([outcome]) => {
       if (producer.inFlight !== asked) return;
       asked.isAsked = false;
+      if (!replica.mayAnswer) return;
       const { errorCode, baseOffset } = outcome!;
       if (errorCode === ErrorCode.NONE) {
         counts.acknowledged++;
