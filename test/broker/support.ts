@@ -47,9 +47,15 @@ export class TestClock implements Clock {
   #addedMs = 0;
   #wallAddedMs = 0;
   readonly #timers = new Set<Timer>();
+  #stoppedMs: number | undefined;
 
   monotonicMs(): number {
-    return systemClock.monotonicMs() + this.#addedMs;
+    return (this.#stoppedMs ?? systemClock.monotonicMs()) + this.#addedMs;
+  }
+
+  /** From now on only what `advance` adds counts, however slow the machine is. */
+  stop(): void {
+    this.#stoppedMs ??= systemClock.monotonicMs();
   }
 
   wallMs(): number {
