@@ -139,6 +139,8 @@ export interface ProduceLoad extends RawLoad {
   /** About this much in each batch. */
   readonly batchBytes: number;
   readonly batchesPerRequest: number;
+  /** Each record of a batch has a key of its own; else none has one. */
+  readonly hasKeys?: boolean;
   /** Requests that each connection has in flight. */
   readonly inFlight: number;
   /** Batches in all. */
@@ -155,7 +157,7 @@ export interface LoadResult {
 export async function produceRaw(load: ProduceLoad): Promise<LoadResult> {
   const { target, places, batchesPerRequest } = load;
   const recordsPerBatch = Math.max(1, Math.round(load.batchBytes / load.recordBytes));
-  const batch = prebuilt(recordsPerBatch, load.recordBytes);
+  const batch = prebuilt(recordsPerBatch, load.recordBytes, load.hasKeys === true);
   const connections = await openAll(target, load.connections);
   let sent = 0;
   const started = performance.now();
@@ -189,9 +191,9 @@ export async function produceRaw(load: ProduceLoad): Promise<LoadResult> {
 }
 
 /** The batch that is sent over and over: its bytes are random, so that nothing compresses them. */
-function prebuilt(count: number, recordBytes: number): Buffer {
-  const records = Array.from({ length: count }, () => ({
-    key: null,
+function prebuilt(count: number, recordBytes: number, hasKeys: boolean): Buffer {
+  const records = Array.from({ length: count }, (_, i) => ({
+    key: hasKeys ? Buffer.from(`key-${i}`) : null,
     value: Buffer.from(Array.from({ length: recordBytes }, () => Math.floor(Math.random() * 256))),
     timestamp: Date.now(),
   }));

@@ -54,6 +54,7 @@ async function run(): Promise<LoadResult | Record<string, never>> {
       batchesPerRequest: options.batchesPerRequest ?? 8,
       inFlight: options.inFlight ?? 5,
       batches: options.batches ?? 10_000,
+      hasKeys: options.hasKeys ?? false,
     });
   }
   if (mode === 'consume') {

@@ -7,6 +7,7 @@ import { Command } from 'commander';
 import { positive } from '../options.ts';
 import { project } from '../paths.ts';
 import type { LoadResult } from '../raw-client.ts';
+import { firstGrants, topic } from './first-grant.ts';
 import { delay, KafkaNodes, KeylaneNodes, type Nodes, Pinger } from './nodes.ts';
 
 interface Options {
@@ -22,10 +23,11 @@ const options = new Command('bench:cluster')
   .option('--runs <n>', 'of the throughput', positive, 3)
   .option('--batches <n>', 'of the throughput, of 16 kB each', positive, 30_000)
   .option('--port <n>', 'ports from here on', positive, 19300)
-  .option('--only <part>', 'failover, handover or throughput')
+  .option('--only <part>', 'failover, handover, grant or throughput')
   .parse()
   .opts<Options>();
 
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => process.exit(1));
 const isWanted = (part: string) => options.only === undefined || options.only === part;
 const keylaneOf = (count: number) => {
   // Three nodes write as much as the disk of a small machine has.
@@ -41,6 +43,7 @@ for (const [name, nodesOf] of brokers) {
   if (isWanted('failover')) await leaderGoes(nodesOf(3), 'SIGKILL', `${name}, kill -9`);
   if (isWanted('handover')) await leaderGoes(nodesOf(3), 'SIGTERM', `${name}, SIGTERM`);
 }
+if (isWanted('grant')) await grants();
 if (isWanted('throughput')) await throughput();
 process.exit(0);
 
@@ -75,6 +78,32 @@ async function leaderGoes(nodes: Nodes, signal: NodeJS.Signals, what: string): P
     console.log(
       `${what}: median ${median.toFixed(0)} ms, worst ${gaps.at(-1)!.toFixed(0)} ms (${all})`,
     );
+  } finally {
+    nodes.stop();
+  }
+}
+
+/** With a million records of 100 bytes and five thousand keys before the group. */
+async function grants(): Promise<void> {
+  const settings = [`keyed.topics=${topic}`, 'disk.low.water.bytes=0', 'disk.reserve.bytes=0'];
+  const nodes = new KeylaneNodes(3, options.port, settings);
+  try {
+    await nodes.startAll();
+    const leader = await nodes.whole();
+    const backlog = { prefix: 'backlog', hasKeys: true, recordBytes: 100, batchBytes: 500_000 };
+    load(nodes, leader, 'create', backlog);
+    load(nodes, leader, 'produce', { ...backlog, batches: 200, batchesPerRequest: 1 });
+    const found = await firstGrants(nodes, options.rounds);
+    const names = {
+      electedMs: 'killed to elected',
+      readyMs: 'elected to records that may be granted',
+      grantedMs: 'elected to the first grant',
+    } as const;
+    for (const what of ['electedMs', 'readyMs', 'grantedMs'] as const) {
+      const sorted = found.map((one) => one[what]).sort((a, b) => a - b);
+      const [median, worst] = [sorted[sorted.length >> 1]!, sorted.at(-1)!];
+      console.log(`${names[what]}: median ${median.toFixed(0)} ms, worst ${worst.toFixed(0)} ms`);
+    }
   } finally {
     nodes.stop();
   }

@@ -26,6 +26,8 @@ export abstract class Nodes {
   constructor(count: number, port: number) {
     this.count = count;
     this.port = port;
+    // Whatever ends the harness.
+    process.once('exit', () => this.stop());
   }
 
   get ids(): number[] {
@@ -106,10 +108,16 @@ export class KeylaneNodes extends Nodes {
     this.#settings = settings;
   }
 
+  /** Of its admin endpoint. */
+  admin(id: number): string {
+    return `http://127.0.0.1:${this.port + 200 + id}`;
+  }
+
   protected spawn(id: number): ChildProcess {
     const peers = this.ids.map((one) => `${one}@127.0.0.1:${this.port + 100 + one}`);
     const cluster = this.count === 1 ? [] : ['--cluster', peers.join(',')];
-    const sets = ['admin.listen=', 'log.level=warn', ...this.#settings];
+    const admin = `admin.listen=127.0.0.1:${this.port + 200 + id}`;
+    const sets = [admin, 'log.level=warn', ...this.#settings];
     return spawn(
       process.execPath,
       [
