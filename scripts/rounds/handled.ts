@@ -8,6 +8,8 @@ export class Handled {
   records = 0;
   again = 0;
   joins = 0;
+  /** Members that gave up. */
+  crashes = 0;
 
   constructor(name: string) {
     this.#name = name;
