@@ -1,6 +1,7 @@
 /**
  * A leader is killed while a group in keyed delivery has a million records to go: how long after
- * another one leads until it could give the group something, and until it does. Three members of Kafka's Java client consume.
+ * another one leads until it could give the group something, and until it does. Three members of
+ * Kafka's Java client consume.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import type { ClusterView } from '../../src/broker/admin/cluster-view.ts';

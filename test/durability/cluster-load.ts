@@ -39,7 +39,9 @@ export class Load {
       });
       this.acknowledged.add(value);
       this.#onAcknowledged?.();
-      if (this.#pauseMs > 0) await new Promise((resolve) => setTimeout(resolve, this.#pauseMs));
+      if (this.#pauseMs === 0) continue;
+      // Else as much would be stored as the disk takes.
+      await new Promise((resolve) => setTimeout(resolve, this.#pauseMs));
     }
   }
 

@@ -1,0 +1,40 @@
+/** Moments without an owner: no member has a lane, or the leader no lease. */
+import assert from 'node:assert/strict';
+import test from 'node:test';
+import { ErrorCode } from '../../src/protocol/error-codes.ts';
+import { KeyedMember, offsetsOf, send, started, texts } from './keyed-member.ts';
+
+test('what comes between the last member that leaves and one that is joining is delivered', async (t) => {
+  const { node, producer, member } = await started(t);
+  await send(producer, 'orders', ['a=1']);
+  await member.await();
+  await member.commitAll();
+  const next = await KeyedMember.connect(node, { groupId: 'g', topics: ['orders'] });
+  const joining = next.join();
+  while ((await member.heartbeat()) !== ErrorCode.REBALANCE_IN_PROGRESS);
+  assert.equal(await member.leave(), ErrorCode.NONE);
+  await joining;
+  await send(producer, 'orders', ['a=2', 'b=1']);
+  await next.assign({ [next.memberId]: [0] });
+  await next.locate(0);
+  assert.deepEqual(texts((await next.await()).records), ['a=2', 'b=1']);
+  await send(producer, 'orders', ['a=3']);
+  assert.deepEqual(texts((await next.await()).records), ['a=3']);
+  await next.commitAll();
+  assert.deepEqual(await offsetsOf(producer, 'g', 'orders', [0]), [4]);
+});
+
+test('a lane that is asked for while the lease has lapsed for a moment is not out of range', async (t) => {
+  const { node, producer, member } = await started(t);
+  await send(producer, 'orders', ['a=1', 'b=1']);
+  await member.await();
+  const { replica } = node.broker;
+  // The lease is back as soon as somebody has looked.
+  const answers = [false];
+  Object.defineProperty(replica, 'mayAnswer', { get: () => answers.shift() ?? true });
+  const { errorCode, records } = await member.fetch();
+  assert.deepEqual([errorCode, records], [ErrorCode.NOT_LEADER_OR_FOLLOWER, []]);
+  assert.equal(answers.length, 0);
+  await send(producer, 'orders', ['a=2']);
+  assert.deepEqual(texts((await member.await()).records), ['a=2']);
+});
