@@ -11,6 +11,8 @@ export class JavaProcess {
   constructor(args: readonly string[], onLine: (line: string) => void) {
     this.#child = spawn('bash', [script, ...args], { stdio: ['pipe', 'pipe', 'inherit'] });
     createInterface({ input: this.#child.stdout! }).on('line', onLine);
+    // Whatever ends the rounds.
+    process.once('exit', () => this.#child.kill('SIGKILL'));
   }
 
   async stop(): Promise<void> {

@@ -397,6 +397,12 @@ async function run(): Promise<void> {
   console.log(`groups: ${again.join('; ')}`);
 }
 
+for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+  process.once(signal, () => {
+    cleanUp();
+    process.exit(1);
+  });
+}
 let failed = 0;
 try {
   await run();
