@@ -128,7 +128,10 @@ export class LeaderDuties {
     const level = nextFeatureLevel(raft.configuration, [own, ...announced]);
     if (level <= this.#levelToBe) return;
     this.#levelPlanned = level;
-    log.info({ level }, 'all members are of a newer version: what it can do may be used now');
+    log.info(
+      { featureLevel: level },
+      'all members are of a newer version: what it can do may be used now',
+    );
     const meta = encodeFeatureLevel(level);
     replica.propose({ type: EntryType.featureLevelRaised, meta }, () => {
       this.#levelPlanned = 0;
