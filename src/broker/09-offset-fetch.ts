@@ -58,8 +58,14 @@ export const offsetFetch = defineHandler({
       if (memberId !== null) broker.groups.heardFrom(context, groupId, memberId);
     }
     const isUnstable = groupIds.some(({ groupId }) => broker.offsets.isCommitting(groupId));
-    if (request.requireStable && isUnstable) broker.replica.afterPlanned(answerNow);
-    else answerNow();
+    // Where a lane begins is told when that is durable: another leader would know nothing of it.
+    const tellsLanes = groupIds.some(({ groupId }) => [...broker.keyed.of(groupId)].length > 0);
+    if (tellsLanes || (request.requireStable && isUnstable)) {
+      broker.replica.afterPlanned((outcome) => {
+        if (outcome === 'applied') answerNow();
+        else answer(notCoordinator(request, apiVersion));
+      });
+    } else answerNow();
   },
 });
 

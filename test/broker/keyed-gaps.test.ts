@@ -2,6 +2,10 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { ErrorCode } from '../../src/protocol/error-codes.ts';
+import {
+  offsetFetchRequest,
+  offsetFetchResponse,
+} from '../../src/protocol/schema/09-offset-fetch.ts';
 import { KeyedMember, offsetsOf, send, started, texts } from './keyed-member.ts';
 
 test('what comes between the last member that leaves and one that is joining is delivered', async (t) => {
@@ -37,4 +41,17 @@ test('a lane that is asked for while the lease has lapsed for a moment is not ou
   assert.equal(answers.length, 0);
   await send(producer, 'orders', ['a=2']);
   assert.deepEqual(texts((await member.await()).records), ['a=2']);
+});
+
+test('where a lane begins is told when that is durable, and not if it is lost', async (t) => {
+  const { node, member } = await started(t);
+  const { replica } = node.broker;
+  const value = (done: (outcome: string) => void) => done('not-leader');
+  Object.defineProperty(replica, 'afterPlanned', { value });
+  const { groupId, memberId, topic } = member;
+  const topics = [{ name: topic, partitionIndexes: [0] }];
+  const answer = await member.client.ask(offsetFetchRequest, offsetFetchResponse, 9, {
+    groups: [{ groupId, memberId, memberEpoch: -1, topics }],
+  });
+  assert.equal(answer.groups[0]!.errorCode, ErrorCode.NOT_COORDINATOR);
 });
