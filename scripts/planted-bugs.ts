@@ -162,7 +162,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   {
     name: 'all that is recovered counts as committed',
     file: 'replica/recovered-log',
-    from: /return voters\.length === 1 && voters\[0\] === this\.#self;/,
+    from: /return isOnlyVoter\(.*;/,
     to: 'return true;',
   },
   {

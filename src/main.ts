@@ -154,18 +154,12 @@ async function checkData({ data }: { readonly data: string }): Promise<void> {
 async function showGroups(groupId: string | undefined, flags: GroupsFlags): Promise<void> {
   const { groups } = await import('./cli/groups.ts');
   const { admin, json = false, export: isExport = false } = flags;
-  // A reader such as `head` may leave before the end.
-  process.stdout.on('error', () => undefined);
-  await groups({ groupId, admin, json, export: isExport }, (text) => {
-    process.stdout.write(text);
-  });
+  await groups({ groupId, admin, json, export: isExport }, textPrinter());
 }
 
 async function addToCluster(node: string, { cluster }: Pick<StartFlags, 'cluster'>): Promise<void> {
   const { clusterAdd } = await import('./cli/cluster.ts');
-  await clusterAdd(node, { cluster }, (text) => {
-    process.stdout.write(text);
-  });
+  await clusterAdd(node, { cluster }, textPrinter());
 }
 
 async function removeFromCluster(
@@ -173,9 +167,7 @@ async function removeFromCluster(
   { cluster }: Pick<StartFlags, 'cluster'>,
 ): Promise<void> {
   const { clusterRemove } = await import('./cli/cluster.ts');
-  await clusterRemove(nodeId, { cluster }, (text) => {
-    process.stdout.write(text);
-  });
+  await clusterRemove(nodeId, { cluster }, textPrinter());
 }
 
 async function recoverCluster({
@@ -186,18 +178,12 @@ async function recoverCluster({
   readonly acceptDataLoss?: boolean;
 }): Promise<void> {
   const { clusterRecover } = await import('./cli/cluster-recover.ts');
-  await clusterRecover({ data, acceptsDataLoss: acceptDataLoss }, (text) => {
-    process.stdout.write(text);
-  });
+  await clusterRecover({ data, acceptsDataLoss: acceptDataLoss }, textPrinter());
 }
 
 async function showCluster({ admin, json = false }: GroupsFlags): Promise<void> {
   const { clusterStatus } = await import('./cli/cluster.ts');
-  // A reader such as `head` may leave before the end.
-  process.stdout.on('error', () => undefined);
-  await clusterStatus({ admin, json }, (text) => {
-    process.stdout.write(text);
-  });
+  await clusterStatus({ admin, json }, textPrinter());
 }
 
 async function listSettings(): Promise<void> {
@@ -205,10 +191,15 @@ async function listSettings(): Promise<void> {
   linePrinter()(settingsList());
 }
 
-function linePrinter(): (line: string) => void {
+function textPrinter(): (text: string) => void {
   // A reader such as `head` may leave before the end.
   process.stdout.on('error', () => undefined);
-  return (line) => void process.stdout.write(`${line}\n`);
+  return (text) => void process.stdout.write(text);
+}
+
+function linePrinter(): (line: string) => void {
+  const print = textPrinter();
+  return (line) => print(`${line}\n`);
 }
 
 /** Errors that say themselves what is wrong; all others end the process with their stack. */

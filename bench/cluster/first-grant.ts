@@ -3,9 +3,9 @@
  * another one leads until it could give the group something, and until it does. Three members of
  * Kafka's Java client consume.
  */
-import { type ChildProcess, spawn } from 'node:child_process';
+
+import { JavaProcess } from '../../scripts/rounds/java-process.ts';
 import type { ClusterView } from '../../src/broker/admin/cluster-view.ts';
-import { project } from '../paths.ts';
 import { delay, type KeylaneNodes } from './nodes.ts';
 
 export const topic = 'backlog-0';
@@ -34,11 +34,9 @@ async function figure(origin: string, name: string): Promise<number> {
 
 const delivered = (origin: string) => figure(origin, 'delivered_records_total');
 
-function startMembers(nodes: KeylaneNodes): ChildProcess {
+function startMembers(nodes: KeylaneNodes): JavaProcess {
   const brokers = nodes.ids.map((id) => `127.0.0.1:${nodes.target(id).port}`).join(',');
-  const script = project('compat-tests/java/load.sh');
-  const args = [script, 'LoadGroup', brokers, topic, group, '3'];
-  return spawn('bash', args, { stdio: ['pipe', 'ignore', 'inherit'] });
+  return new JavaProcess(['LoadGroup', brokers, topic, group, '3'], () => undefined);
 }
 
 export interface FirstGrant {
@@ -53,8 +51,6 @@ export interface FirstGrant {
 /** The backlog is in the topic; answers how it went, round by round. */
 export async function firstGrants(nodes: KeylaneNodes, rounds: number): Promise<FirstGrant[]> {
   const members = startMembers(nodes);
-  // Whatever ends the harness.
-  process.once('exit', () => members.kill('SIGKILL'));
   try {
     const found: FirstGrant[] = [];
     for (let round = 0; round < rounds; round++) {
@@ -79,6 +75,6 @@ export async function firstGrants(nodes: KeylaneNodes, rounds: number): Promise<
     }
     return found;
   } finally {
-    members.kill('SIGKILL');
+    await members.stop();
   }
 }

@@ -54,9 +54,9 @@ async function startFetch(
     return;
   }
   // A node that does not lead knows no lanes: it is asked for partitions, and refers to the leader.
-  const opening = hasLanes
-    ? withoutSession(request.options, request.partitionCount, broker)
-    : openSession(request.options, request.partitionCount, broker);
+  // Lanes belong to no session: the next one might reach this node as the leader.
+  const options = hasLanes ? { ...request.options, sessionEpoch: finalEpoch } : request.options;
+  const opening = openSession(options, request.partitionCount, broker);
   const opened =
     typeof opening === 'number' ? opening : await openPartitions(opening, request, broker);
   if (typeof opened === 'number') {
@@ -66,17 +66,6 @@ async function startFetch(
     return;
   }
   await new PendingFetch(context, correlationId, request.options, opened).start();
-}
-
-/** Lanes belong to no session, whoever is asked: the next one might be asked as the leader. */
-function withoutSession(
-  { sessionId }: FetchOptions,
-  partitionCount: number,
-  { fetchSessions }: Broker,
-): Opened {
-  if (sessionId !== 0) fetchSessions.close(sessionId);
-  const partitions = fetchSessions.newPartitions(partitionCount);
-  return { partitions, session: undefined, isIncremental: false };
 }
 
 /** What is asked about partitions that are known already, or about new ones; or an error. */

@@ -1,4 +1,4 @@
-import type { Configuration } from '../raft/membership.ts';
+import { type Configuration, membersOf } from '../raft/membership.ts';
 import type { ClusterNode } from '../state/commands.ts';
 
 /** Whom the leader may take in, and how far it is. */
@@ -39,7 +39,7 @@ export function nextConfiguration(
     const id = memberId(caughtUp.node);
     return { voters: [...voters, id], learners: learners.filter((learner) => learner !== id) };
   }
-  const known = new Set([...voters, ...learners].map(nodeIdOf));
+  const known = new Set(membersOf(present).map(nodeIdOf));
   const fresh = candidates.find(({ node }) => !known.has(node.nodeId));
   if (fresh === undefined) return undefined;
   return { voters, learners: [...learners, memberId(fresh.node)] };
@@ -53,10 +53,10 @@ export interface Announced {
 
 /** The highest feature level that all members have announced; 0 while one of them has not. */
 export function nextFeatureLevel(
-  { voters, learners }: Configuration,
+  configuration: Configuration,
   announced: readonly Announced[],
 ): number {
-  const levels = [...voters, ...learners].map((id) => {
+  const levels = membersOf(configuration).map((id) => {
     return announced.find(({ member }) => member === id)?.level ?? 0;
   });
   return Math.min(...levels);

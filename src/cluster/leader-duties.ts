@@ -1,6 +1,6 @@
 import type { Clock } from '../core/clock.ts';
 import type { Logger } from '../core/logger.ts';
-import { majorityOf } from '../raft/membership.ts';
+import { majorityOf, membersOf } from '../raft/membership.ts';
 import type { Command } from '../replica/consensus.ts';
 import type { Outcome } from '../replica/group-commit.ts';
 import type { Replica } from '../replica/replica.ts';
@@ -140,8 +140,7 @@ export class LeaderDuties {
 
   #noteNodes(present: readonly ClusterNode[]): void {
     const { replica } = this.#options;
-    const { voters, learners } = replica.raft.configuration;
-    const members = [...voters, ...learners];
+    const members = membersOf(replica.raft.configuration);
     for (const node of present) {
       const known = replica.state.nodes.get(node.nodeId);
       if (!members.includes(memberId(node)) || isSame(known, node)) continue;
@@ -170,7 +169,7 @@ export class LeaderDuties {
     if (!replica.isLeader) return notLeader;
     const { raft, state, consensus } = replica;
     const { voters, learners } = raft.configuration;
-    const member = [...voters, ...learners].find((one) => nodeIdOf(one) === nodeId);
+    const member = membersOf(raft.configuration).find((one) => nodeIdOf(one) === nodeId);
     if (member === undefined) return refused(`node ${nodeId} is no member of the cluster`);
     if (nodeId === self.nodeId) {
       return refused(`node ${nodeId} leads the cluster: stop it first, and another one will`);

@@ -1,6 +1,6 @@
 import { assert } from '../core/assert.ts';
 import type { Configuration, Memberships } from './membership.ts';
-import { reachedByMajority } from './membership.ts';
+import { membersOf, reachedByMajority } from './membership.ts';
 import type { AppendRejected, AppendReply, HeartbeatReply, Message } from './messages.ts';
 import { Peer, PeerState } from './peer.ts';
 import type { TermLog, TermRun } from './term-log.ts';
@@ -54,8 +54,7 @@ export class Leadership {
 
   onConfiguration(): void {
     const { self, memberships, log } = this.#options;
-    const { voters, learners } = memberships.current;
-    const members = new Set([...voters, ...learners]);
+    const members = new Set(membersOf(memberships.current));
     members.delete(self);
     for (const id of this.#peers.keys()) if (!members.has(id)) this.#peers.delete(id);
     for (const id of members) {

@@ -6,6 +6,15 @@ export interface Configuration {
   readonly learners: readonly string[];
 }
 
+/** Voters and learners. */
+export function membersOf({ voters, learners }: Configuration): string[] {
+  return [...voters, ...learners];
+}
+
+export function isOnlyVoter({ voters }: Configuration, id: string): boolean {
+  return voters.length === 1 && voters[0] === id;
+}
+
 /** An entry that changes the configuration. */
 export interface ConfigurationEntry {
   readonly index: number;
@@ -52,8 +61,7 @@ export class Memberships {
 
   /** Nobody else is in the group. */
   isAlone(id: string): boolean {
-    const { voters, learners } = this.current;
-    return voters.length === 1 && voters[0] === id && learners.length === 0;
+    return isOnlyVoter(this.current, id) && this.current.learners.length === 0;
   }
 
   isVoter(id: string): boolean {

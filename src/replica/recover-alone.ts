@@ -1,5 +1,6 @@
 import { assert } from '../core/assert.ts';
 import type { Entry } from '../log/format.ts';
+import { isOnlyVoter, membersOf } from '../raft/membership.ts';
 import { encodeClusterFounded, encodeMembers } from '../state/commands.ts';
 import { EntryType, entryVersion } from '../state/entry-types.ts';
 import { Replica, type ReplicaOptions } from './replica.ts';
@@ -27,11 +28,10 @@ export async function recoverAlone(options: ReplicaOptions): Promise<RecoveredAl
   const { replica } = await Replica.open({ ...options, isFounder: false });
   try {
     const { raft, journal, state } = replica;
-    const { voters, learners } = raft.configuration;
-    if (voters.length === 1 && voters[0] === voter) return undefined;
+    if (isOnlyVoter(raft.configuration, voter)) return undefined;
     const { lastIndex } = journal;
     const term = Math.max(raft.term, journal.lastTerm) + 1;
-    const former = [...voters, ...learners].filter((member) => member !== voter);
+    const former = membersOf(raft.configuration).filter((member) => member !== voter);
     const removed = [...(state.members?.removed ?? []), ...former];
     const members = encodeMembers({ voters: [voter], learners: [], removed });
     const clusterId = random.bytes(16).toString('base64url');

@@ -1,7 +1,7 @@
 import { copyEntry } from '../log/entry-reader.ts';
 import type { StoredEntry } from '../log/format.ts';
 import type { OnRecoveredEntry } from '../log/recovery.ts';
-import type { Configuration, ConfigurationEntry } from '../raft/membership.ts';
+import { type Configuration, type ConfigurationEntry, isOnlyVoter } from '../raft/membership.ts';
 import type { HardState } from '../raft/ready.ts';
 import type { TermRun } from '../raft/term-log.ts';
 import { decodeCommitMark, decodeConfiguration, decodeHardState } from '../state/commands.ts';
@@ -64,8 +64,7 @@ export class RecoveredLog {
   };
 
   get #isAlone(): boolean {
-    const { voters } = this.configurations.at(-1)?.configuration ?? this.#base;
-    return voters.length === 1 && voters[0] === this.#self;
+    return isOnlyVoter(this.configurations.at(-1)?.configuration ?? this.#base, this.#self);
   }
 
   #commitTo(index: number): void {

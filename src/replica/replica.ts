@@ -11,7 +11,7 @@ import {
   type SnapshotFacts,
   writeSnapshot,
 } from '../log/snapshot-file.ts';
-import type { Configuration } from '../raft/membership.ts';
+import { isOnlyVoter } from '../raft/membership.ts';
 import type { Raft } from '../raft/raft.ts';
 import type { TermRun } from '../raft/term-log.ts';
 import { decodeLogFacts, encodeLogFacts, type LogFacts } from '../state/commands.ts';
@@ -226,7 +226,7 @@ export class Replica {
       held: recovered.held,
     });
     await disk.start();
-    if (isAlone(replica.raft.configuration, voter)) await replica.#lead();
+    if (isOnlyVoter(replica.raft.configuration, voter)) await replica.#lead();
     return { replica, cutBytes };
   }
 
@@ -463,10 +463,6 @@ export class Replica {
     this.#snapshotPositions = [this.#snapshotPositions[1], facts.position];
     this.#snapshotBase = { index: facts.index, term: facts.term };
   }
-}
-
-function isAlone({ voters }: Configuration, self: string): boolean {
-  return voters.length === 1 && voters[0] === self;
 }
 
 function mayFreeFiles(entryType: number): boolean {

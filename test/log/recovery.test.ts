@@ -57,6 +57,11 @@ async function sealed(): Promise<Sealed> {
   };
 }
 
+/** Index and content. */
+function shown(entries: readonly Entry[]): string[] {
+  return entries.map(({ index, meta }) => `${index} ${meta}`);
+}
+
 /** Every batch is found and reads back as it was appended. */
 async function expectAll(disk: SimDisk, all: Sealed, start: RecoveryStart): Promise<void> {
   const { journal, found } = await openJournal(disk.files(), { fileBytesMax, start });
@@ -269,17 +274,11 @@ test('entries that others take the places of are void, after a restart too', asy
   await first.journal.append(fresh);
   await first.journal.close();
   const second = await openJournal(disk.files());
-  assert.deepEqual(
-    second.found.map(({ index, meta }) => `${index} ${meta}`),
-    ['1 old', '2 old', '3 new', '4 new', '5 new'],
-  );
+  assert.deepEqual(shown(second.found), ['1 old', '2 old', '3 new', '4 new', '5 new']);
   assert.equal(second.journal.lastIndex, 5);
   const reader = new EntryReader(second.journal);
   const read = [...(await reader.read(2, 1))!, ...(await reader.read(3, 1000))!];
-  assert.deepEqual(
-    read.map(({ index, meta }) => `${index} ${meta}`),
-    ['2 old', '3 new', '4 new', '5 new'],
-  );
+  assert.deepEqual(shown(read), ['2 old', '3 new', '4 new', '5 new']);
   await second.journal.close();
 });
 
@@ -308,10 +307,7 @@ test('a snapshot may have been taken in the midst of what was void by then', asy
   await first.journal.close();
   const start = { position: position!, index: 2, term: 1 };
   const second = await openJournal(disk.files(), { start });
-  assert.deepEqual(
-    second.found.map(({ index, meta }) => `${index} ${meta}`),
-    ['3 new'],
-  );
+  assert.deepEqual(shown(second.found), ['3 new']);
   await second.journal.close();
 });
 
@@ -365,9 +361,6 @@ test('entries that a later file makes void are read no more, whatever file is be
   const second = await openJournal(disk.files(), { start });
   const reader = new EntryReader(second.journal);
   const read = [...(await reader.read(1, 1000))!, ...(await reader.read(3, 1000))!];
-  assert.deepEqual(
-    read.map(({ index, meta }) => `${index} ${meta}`),
-    ['1 of 1', '2 of 1', '3 of 2', '4 of 2'],
-  );
+  assert.deepEqual(shown(read), ['1 of 1', '2 of 1', '3 of 2', '4 of 2']);
   await second.journal.close();
 });

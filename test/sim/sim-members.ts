@@ -1,6 +1,6 @@
 /** Who is in the group: the leader takes in who is there, operators put out whom they please. */
 
-import type { Configuration } from '../../src/raft/membership.ts';
+import { type Configuration, membersOf } from '../../src/raft/membership.ts';
 import type { Replica } from '../../src/replica/replica.ts';
 import { encodeClusterFounded } from '../../src/state/commands.ts';
 import { EntryType } from '../../src/state/entry-types.ts';
@@ -18,7 +18,7 @@ export class SimMembers {
   form({ replica, duties }: SimNode): void {
     if (replica?.isLeader !== true || !this.#chance(0.2)) return;
     const { configuration, mayReconfigure } = replica.raft;
-    const lost = members(configuration).find((id) => this.#isLost(id));
+    const lost = membersOf(configuration).find((id) => this.#isLost(id));
     if (replica.state.clusterId === '') this.#found(replica);
     else if (lost !== undefined && mayReconfigure) this.#putOut(replica, lost);
     else if (this.#chance(0.05)) this.putOutSome(replica);
@@ -57,7 +57,7 @@ export class SimMembers {
       const { voters } = raft.configuration;
       const others = voters.filter((id) => id !== raft.leaderId);
       if (!raft.mayReconfigure || others.length === 0) return;
-      // As cluster.ts, they see that too few would be left.
+      // As LeaderDuties.remove, they see that too few would be left.
       if (voters.some((id) => this.#isLost(id))) return;
       this.#putOut(replica, this.#world.pick(others));
     }
@@ -69,8 +69,4 @@ export class SimMembers {
     const next = { voters: without(voters), learners: without(learners) };
     consensus.proposeMembers({ ...next, removed: [] });
   }
-}
-
-function members({ voters, learners }: Configuration): string[] {
-  return [...voters, ...learners];
 }
