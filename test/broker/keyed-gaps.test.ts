@@ -55,3 +55,21 @@ test('where a lane begins is told when that is durable, and not if it is lost', 
   });
   assert.equal(answer.groups[0]!.errorCode, ErrorCode.NOT_COORDINATOR);
 });
+
+test('a member that asks for a lane of another one gets none of its records', async (t) => {
+  const { node, producer, member } = await started(t);
+  const second = await KeyedMember.connect(node, { groupId: 'g', topics: ['orders'] });
+  const joining = second.join();
+  while ((await member.heartbeat()) !== ErrorCode.REBALANCE_IN_PROGRESS);
+  await member.join();
+  await joining;
+  await member.assign({ [member.memberId]: [0] });
+  await second.sync();
+  await member.locate(0);
+  await send(producer, 'orders', ['a=1']);
+  await second.locate(0);
+  assert.deepEqual(texts((await second.fetch()).records), []);
+  assert.deepEqual(texts((await member.await()).records), ['a=1']);
+  await second.locate(0);
+  assert.deepEqual(texts((await second.fetch()).records), []);
+});

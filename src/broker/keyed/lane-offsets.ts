@@ -34,7 +34,7 @@ export function offsetsFor(
         offsets.set(partition, shownOffset(broker, delivery, partition));
         continue;
       }
-      const n = positionOf(delivery, index, memberId);
+      const n = positionOf(broker, delivery, index, memberId);
       offsets.set(partition, offsetOf(laneOffset(delivery.slot, n), ''));
       const handshake = { asker, slot: delivery.slot };
       broker.keyed.handshakes.begin(delivery.topic.id, index, handshake);
@@ -44,13 +44,17 @@ export function offsetsFor(
 }
 
 /**
- * Where the member goes on in a lane. One that it has not, or not yet, has nothing for it: it hears
- * the end, and finds out by its next heartbeat.
+ * Where the member goes on in a lane. A fetch is known by its number alone, so this is told from
+ * what is durable: a plan that is lost would leave the member with numbers that become another's.
+ * A lane that it has not, or not yet, has nothing for it: it hears the number before the owner's
+ * first one, which is in no range, and finds out by its next heartbeat.
  */
-function positionOf({ dispatcher }: Delivery, index: number, memberId: string): number {
-  const range = dispatcher.presentRange(index);
-  if (range?.member.id === memberId) return Math.min(range.grants.firstN, range.end);
-  return dispatcher.ledger.lane(index)?.end ?? dispatcher.ledger.laneBase;
+function positionOf(broker: Broker, delivery: Delivery, index: number, memberId: string): number {
+  const durable = broker.replica.state.keyed.get(delivery.groupId, delivery.topic.id);
+  const range = durable?.present(index);
+  if (range?.memberId === memberId) return Math.min(range.grants.firstN, range.end);
+  if (range !== undefined) return range.start - 1;
+  return durable?.lane(index)?.end ?? delivery.dispatcher.ledger.laneBase;
 }
 
 function memberOf(broker: Broker, groupId: string, { memberId, client, clientId }: Asker): string {
