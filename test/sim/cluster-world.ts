@@ -27,6 +27,8 @@ export interface ClusterCounts {
   partitions: number;
   conflicts: number;
   acknowledged: number;
+  /** By the leader alone (acks=1). */
+  acknowledgedAlone: number;
   resent: number;
   reads: number;
   applied: number;
@@ -69,7 +71,15 @@ export interface ClusterWorldOptions {
 export class ClusterWorld {
   readonly counts: ClusterCounts = {
     ...{ ledSteps: 0, elections: 0, crashes: 0, kills: 0, pauses: 0, partitions: 0, conflicts: 0 },
-    ...{ acknowledged: 0, resent: 0, reads: 0, applied: 0, snapshots: 0, memberChanges: 0 },
+    ...{
+      acknowledged: 0,
+      acknowledgedAlone: 0,
+      resent: 0,
+      reads: 0,
+      applied: 0,
+      snapshots: 0,
+      memberChanges: 0,
+    },
     ...{ fullDisks: 0, starts: 0, handOvers: 0, installs: 0, deletions: 0, wipes: 0, upgrades: 0 },
     ...{ filesRemoved: 0, filesSealed: 0, tornWrites: 0, handled: 0, handledByKey: 0 },
     ...{ handledAgain: 0, joins: 0, keyedChecks: 0 },

@@ -91,6 +91,8 @@ export class SimBroker {
 /** One connection of a client. Requests and answers take time; they come in order, or not at all. */
 export class SimConnection {
   isClosed = false;
+  /** Whether somebody else led already when the last answer was sent. */
+  wasAnsweredLate = false;
   readonly #world: ClusterWorld;
   readonly #node: SimNode;
   readonly #session: BrokerSession;
@@ -130,6 +132,8 @@ export class SimConnection {
           return;
         }
         const answer = Buffer.concat(pieces ?? []).subarray(4);
+        const { leader } = this.#world;
+        this.wasAnsweredLate = leader !== undefined && leader !== this.#node;
         afterWritten?.(true);
         this.#answerMs = this.#after(this.#answerMs, () => {
           const onAnswer = this.#onAnswer.get(correlationId);

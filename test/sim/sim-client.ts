@@ -34,6 +34,11 @@ export class SimClient implements Asker {
     return this.#connection.isClosed;
   }
 
+  /** Whether somebody else led already when the last answer was sent. */
+  get wasAnsweredLate(): boolean {
+    return this.#connection.wasAnsweredLate;
+  }
+
   async ask<Q extends ApiTable, R extends ApiTable>(
     request: Q,
     response: R,

@@ -10,7 +10,7 @@ import { Member } from '../broker/group-client.ts';
 import { fetchFrom, recordsOf } from '../broker/records.ts';
 import { leaseMs, sessionTimeoutMs } from './sim-broker.ts';
 import { connectTo, Disconnected, leaderOf, type SimClient } from './sim-client.ts';
-import { type TopicName, topics } from './sim-topics.ts';
+import { type ConsumedTopic, topics } from './sim-topics.ts';
 import type { WireClients } from './wire-clients.ts';
 
 /** The process was killed. */
@@ -26,7 +26,7 @@ const elsewhere: readonly number[] = [
 ];
 
 export class SimConsumer {
-  readonly topic: TopicName;
+  readonly topic: ConsumedTopic;
   readonly name: string;
   isAlive = true;
   readonly #clients: WireClients;
@@ -43,7 +43,7 @@ export class SimConsumer {
   /** When the coordinator last said that it is a member. */
   #presentMs = Number.NEGATIVE_INFINITY;
 
-  constructor(clients: WireClients, topic: TopicName, name: string) {
+  constructor(clients: WireClients, topic: ConsumedTopic, name: string) {
     this.#clients = clients;
     this.topic = topic;
     this.name = name;

@@ -27,10 +27,15 @@ import type { Clients } from './clients.ts';
 import type { ClusterWorld } from './cluster-world.ts';
 import { connectTo, Disconnected, leaderOf, type SimClient } from './sim-client.ts';
 import { SimConsumer } from './sim-consumer.ts';
+import { SimHastyProducer } from './sim-hasty-producer.ts';
 import { SimReader } from './sim-reader.ts';
-import { type TopicName, topics } from './sim-topics.ts';
+import { type ConsumedTopic, type TopicName, topics } from './sim-topics.ts';
 
-const configs = { orders: [], chat: [{ name: 'delivery.mode', value: 'keyed' }] } as const;
+const configs = {
+  orders: [],
+  chat: [{ name: 'delivery.mode', value: 'keyed' }],
+  hasty: [],
+} as const;
 const keyCount = 6;
 const consumersMax = 3;
 
@@ -80,7 +85,7 @@ export class WireClients implements Clients {
   }
 
   /** Until it works: with whoever leads. */
-  async #withLeader<T>(topic: string, ask: (client: SimClient) => Promise<T>): Promise<T> {
+  async withLeader<T>(topic: string, ask: (client: SimClient) => Promise<T>): Promise<T> {
     for (;;) {
       try {
         const leaderId = await leaderOf(this.world, topic);
@@ -133,12 +138,13 @@ export class WireClients implements Clients {
     for (const { node } of this.world.nodes) {
       this.#start(() => new SimReader(this, node.nodeId).run());
     }
+    this.#start(() => new SimHastyProducer(this).run());
   }
 
   /** One batch after the other, each until it is acknowledged. */
-  async #produce(topic: TopicName, isIdempotent: boolean): Promise<void> {
+  async #produce(topic: ConsumedTopic, isIdempotent: boolean): Promise<void> {
     const { counts, truth } = this.world;
-    const producerId = isIdempotent ? await this.#withLeader(topic, initProducer) : -1;
+    const producerId = isIdempotent ? await this.withLeader(topic, initProducer) : -1;
     const sequences = new Map<number, number>();
     while (!this.isEnding) {
       const keyNumber = this.world.below(keyCount);
@@ -162,7 +168,7 @@ export class WireClients implements Clients {
       );
       this.#waiting++;
       for (let isAcknowledged = false; !isAcknowledged; ) {
-        await this.#withLeader(topic, async (client) => {
+        await this.withLeader(topic, async (client) => {
           for (;;) {
             const outcome = await produceTo(client, { topic, partition, records });
             const { errorCode, baseOffset } = outcome;
@@ -190,7 +196,7 @@ export class WireClients implements Clients {
     }
   }
 
-  #addConsumer(topic: TopicName): void {
+  #addConsumer(topic: ConsumedTopic): void {
     const ofTopic = this.#consumers.filter((one) => one.topic === topic && one.isAlive);
     if (ofTopic.length >= consumersMax) return;
     const consumer = new SimConsumer(this, topic, `c${this.#names++}`);
@@ -210,7 +216,7 @@ export class WireClients implements Clients {
   }
 
   /** What all are through with, so that journal files die. */
-  async #deleteRecords(topic: TopicName): Promise<void> {
+  async #deleteRecords(topic: ConsumedTopic): Promise<void> {
     const { truth, counts } = this.world;
     if (this.#acknowledged[topic].size === 0) return;
     const partitions = Array.from({ length: topics[topic] }, (_, partitionIndex) => {
@@ -299,7 +305,7 @@ export class WireClients implements Clients {
     const { nodes } = this.world;
     const count = topics.chat;
     const all = Array.from({ length: count }, (_, partition) => partition);
-    const offsets = await this.#withLeader('chat', async (client) => {
+    const offsets = await this.withLeader('chat', async (client) => {
       const topics = [{ name: 'chat', partitionIndexes: all }];
       const answer = await client.ask(offsetFetchRequest, offsetFetchResponse, 9, {
         groups: [{ groupId: 'by-chat', memberId: null, memberEpoch: -1, topics }],
