@@ -2,10 +2,10 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { pathToFileURL } from 'node:url';
 import { project } from './paths.ts';
 import { type ProcessStats, processStats } from './process-stats.ts';
 import { isServing, type Target } from './raw-client.ts';
+import { preloadsTurns, type TurnsReport, turnsOf } from './turns-report.ts';
 
 /** One of the brokers that are compared, with the settings that it gets. */
 export interface Arm {
@@ -56,19 +56,6 @@ export function useKeylaneScript(path: string): void {
   keylaneScript = path;
 }
 
-interface Percentiles {
-  readonly p50: number;
-  readonly p99: number;
-  readonly p999: number;
-  readonly max: number;
-}
-
-/** Milliseconds, as loop-delay.mjs tells them. */
-export interface TurnsReport {
-  readonly turnsMs: Percentiles;
-  readonly loopDelayMs: Percentiles;
-}
-
 /** A broker that runs, with a data folder of its own below TMPDIR. */
 export class BrokerProcess {
   readonly arm: Arm;
@@ -77,7 +64,6 @@ export class BrokerProcess {
   readonly readySeconds: number;
   readonly #child: ChildProcess;
   readonly #folder: string;
-  #stderr = '';
 
   private constructor(
     arm: Arm,
@@ -91,9 +77,8 @@ export class BrokerProcess {
     this.#child = child;
     this.#folder = folder;
     this.readySeconds = ready;
-    child.stderr?.on('data', (text: Buffer) => {
-      this.#stderr = (this.#stderr + text.toString()).slice(-64 * 1024);
-    });
+    // What nobody reads would fill the pipe.
+    child.stderr?.resume();
   }
 
   /** Starts in a new data folder, or in that of a broker which was stopped with `keep`. */
@@ -129,16 +114,9 @@ export class BrokerProcess {
     return processStats(this.#child.pid!);
   }
 
-  /** Lets bench/loop-delay.mjs, where it is preloaded, write and forget what it has measured. */
-  async turns(): Promise<TurnsReport> {
-    this.#stderr = '';
-    this.#child.kill('SIGUSR2');
-    for (;;) {
-      const line = /^\{"turnsMs".*\}$/m.exec(this.#stderr)?.[0];
-      if (line !== undefined) return JSON.parse(line) as TurnsReport;
-      if (this.#child.exitCode !== null) throw new Error(`the broker ended: ${this.#stderr}`);
-      await pause(pollMs);
-    }
+  /** What its event loop did since the last time. */
+  turns(): Promise<TurnsReport> {
+    return turnsOf(this.#child);
   }
 
   /** Stops the broker; answers its data folder if that is to be kept. */
@@ -176,10 +154,9 @@ function startKeylane(arm: Arm, port: number, folder: string): ChildProcess {
   // The broker refuses a setting that is given twice.
   const given = usual.filter((one) => !own.some((other) => nameOf(other) === nameOf(one)));
   const settings = [...given, ...own].flatMap((setting) => ['--set', setting]);
-  const preloaded = `--import=${pathToFileURL(project('bench/loop-delay.mjs'))}`;
   const flags = ['--listen', `127.0.0.1:${port}`, '--data', folder, ...(arm.flags ?? [])];
   return spawn(process.execPath, [keylaneScript, 'start', ...flags, ...settings], {
     stdio: ['ignore', 'ignore', 'pipe'],
-    env: { ...process.env, ...(arm.measuresTurns && { NODE_OPTIONS: preloaded }) },
+    env: { ...process.env, ...(arm.measuresTurns && preloadsTurns) },
   });
 }

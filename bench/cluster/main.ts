@@ -2,13 +2,13 @@
  * What a cluster of three brokers on one machine costs, and how long it is without a leader, beside
  * Apache Kafka's: `npm run bench:cluster`. See README.md of this folder.
  */
-import { execFileSync } from 'node:child_process';
 import { Command } from 'commander';
 import { positive } from '../options.ts';
-import { project } from '../paths.ts';
-import type { LoadResult } from '../raw-client.ts';
 import { firstGrants, topic } from './first-grant.ts';
+import { load } from './load.ts';
 import { delay, KafkaNodes, KeylaneNodes, type Nodes, Pinger } from './nodes.ts';
+import { slowDisk } from './slow-disk.ts';
+import { manyPartitions } from './turns.ts';
 
 interface Options {
   readonly rounds: number;
@@ -23,17 +23,16 @@ const options = new Command('bench:cluster')
   .option('--runs <n>', 'of the throughput', positive, 3)
   .option('--batches <n>', 'of the throughput, of 16 kB each', positive, 30_000)
   .option('--port <n>', 'ports from here on', positive, 19300)
-  .option('--only <part>', 'failover, handover, grant or throughput')
+  .option('--only <part>', 'failover, handover, grant, throughput, slow-disk or turns')
   .parse()
   .opts<Options>();
 
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => process.exit(1));
 const isWanted = (part: string) => options.only === undefined || options.only === part;
-const keylaneOf = (count: number) => {
-  // Three nodes write as much as the disk of a small machine has.
-  const settings = ['disk.low.water.bytes=0', 'disk.reserve.bytes=0'];
-  return new KeylaneNodes(count, options.port, settings);
-};
+// Three nodes write as much as the disk of a small machine has.
+const unguarded = ['disk.low.water.bytes=0', 'disk.reserve.bytes=0'];
+const keylaneOf = (count: number, settings: readonly string[] = [], measuresTurns = false) =>
+  new KeylaneNodes(count, options.port, [...unguarded, ...settings], measuresTurns);
 const kafkaOf = (count: number) => new KafkaNodes(count, options.port + 50);
 const brokers = [
   ['Keylane', keylaneOf],
@@ -45,6 +44,8 @@ for (const [name, nodesOf] of brokers) {
 }
 if (isWanted('grant')) await grants();
 if (isWanted('throughput')) await throughput();
+if (isWanted('slow-disk')) await slowDisk((settings) => keylaneOf(3, settings), options.runs);
+if (isWanted('turns')) await manyPartitions((settings) => keylaneOf(3, settings, true));
 process.exit(0);
 
 /** From the signal to the first acknowledged produce after it; ms. */
@@ -85,8 +86,7 @@ async function leaderGoes(nodes: Nodes, signal: NodeJS.Signals, what: string): P
 
 /** With a million records of 100 bytes and five thousand keys before the group. */
 async function grants(): Promise<void> {
-  const settings = [`keyed.topics=${topic}`, 'disk.low.water.bytes=0', 'disk.reserve.bytes=0'];
-  const nodes = new KeylaneNodes(3, options.port, settings);
+  const nodes = keylaneOf(3, [`keyed.topics=${topic}`]);
   try {
     await nodes.startAll();
     const leader = await nodes.whole();
@@ -153,12 +153,4 @@ async function loaded(nodes: Nodes): Promise<Throughput> {
   } finally {
     nodes.stop();
   }
-}
-
-function load(nodes: Nodes, leader: number, mode: string, more: object): LoadResult {
-  const { host, port } = nodes.target(leader);
-  const text = JSON.stringify({ prefix: 'load', topics: 1, partitions: 8, ...more });
-  const script = project('dist/bench/raw-load.js');
-  const output = execFileSync(process.execPath, [script, mode, `${host}:${port}`, text]);
-  return JSON.parse(output.toString()) as LoadResult;
 }

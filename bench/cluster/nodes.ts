@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { codecs } from '../../src/core/codecs.ts';
@@ -10,6 +10,7 @@ import { project } from '../paths.ts';
 import { processStats } from '../process-stats.ts';
 import type { Target } from '../raw-client.ts';
 import { RawConnection } from '../raw-connection.ts';
+import { preloadsTurns, type TurnsReport, turnsOf } from '../turns-report.ts';
 
 const secret = 'the secret of a benchmark';
 const pollMs = 2;
@@ -46,7 +47,11 @@ export abstract class Nodes {
 
   /** What processes of the node cost since they began; s. */
   cpuSeconds(id: number): number {
-    return processStats(this.#children.get(id)!.pid!).cpuSeconds;
+    return processStats(this.child(id).pid!).cpuSeconds;
+  }
+
+  protected child(id: number): ChildProcess {
+    return this.#children.get(id)!;
   }
 
   /** All nodes, until they are one cluster. */
@@ -75,11 +80,11 @@ export abstract class Nodes {
   }
 
   signal(id: number, signal: NodeJS.Signals): void {
-    this.#children.get(id)!.kill(signal);
+    this.child(id).kill(signal);
   }
 
   exited(id: number): Promise<unknown> {
-    const child = this.#children.get(id)!;
+    const child = this.child(id);
     if (child.exitCode !== null || child.signalCode !== null) return Promise.resolve();
     return new Promise((resolve) => child.once('exit', resolve));
   }
@@ -102,10 +107,24 @@ async function ask(target: Target, topics: readonly { name: string }[]) {
 
 export class KeylaneNodes extends Nodes {
   readonly #settings: readonly string[];
+  readonly #measuresTurns: boolean;
 
-  constructor(count: number, port: number, settings: readonly string[]) {
+  constructor(count: number, port: number, settings: readonly string[], measuresTurns = false) {
     super(count, port);
     this.#settings = settings;
+    this.#measuresTurns = measuresTurns;
+  }
+
+  /** What the event loop of a node did since the last time. */
+  turns(id: number): Promise<TurnsReport> {
+    return turnsOf(this.child(id));
+  }
+
+  /** When the newest snapshot of a node was written, wall time; 0 if there is none. */
+  snapshotMs(id: number): number {
+    const folder = join(this.folder, String(id), 'default', 'snapshots');
+    const times = readdirSync(folder).map((name) => statSync(join(folder, name)).mtimeMs);
+    return Math.max(0, ...times);
   }
 
   /** Of its admin endpoint. */
@@ -118,7 +137,7 @@ export class KeylaneNodes extends Nodes {
     const cluster = this.count === 1 ? [] : ['--cluster', peers.join(',')];
     const admin = `admin.listen=127.0.0.1:${this.port + 200 + id}`;
     const sets = [admin, 'log.level=warn', ...this.#settings];
-    return spawn(
+    const child = spawn(
       process.execPath,
       [
         ...[project('bin/keylane.cjs'), 'start', '--node-id', String(id), ...cluster],
@@ -126,10 +145,16 @@ export class KeylaneNodes extends Nodes {
         ...sets.flatMap((set) => ['--set', set]),
       ],
       {
-        stdio: ['ignore', 'ignore', 'ignore'],
-        env: { ...process.env, KEYLANE_CLUSTER_SECRET: secret },
+        stdio: ['ignore', 'ignore', this.#measuresTurns ? 'pipe' : 'ignore'],
+        env: {
+          ...process.env,
+          KEYLANE_CLUSTER_SECRET: secret,
+          ...(this.#measuresTurns && preloadsTurns),
+        },
       },
     );
+    child.stderr?.resume();
+    return child;
   }
 }
 
