@@ -24,6 +24,7 @@ interface GroupsFlags {
   readonly admin?: string;
   readonly json?: boolean;
   readonly export?: boolean;
+  readonly tenant?: string;
 }
 
 const exitStatusHelp = `
@@ -33,6 +34,7 @@ Exit status:
   2  a setting or the command line is wrong
 `;
 
+const adminSecretHelp = "\nThe broker's admin.secret is read from KEYLANE_ADMIN_SECRET.";
 const secretHelp = '\nThe secret of the cluster is read from KEYLANE_CLUSTER_SECRET.';
 
 function commandLine(): Command {
@@ -66,7 +68,23 @@ function commandLine(): Command {
     .option('--admin <host:port>', "the broker's admin.listen")
     .option('--json', 'as JSON')
     .option('--export', 'all that the journal knows of the group, as JSON')
+    .option('--tenant <name>', 'groups of this tenant instead of the default one')
     .action(showGroups);
+  addTenants(program);
+  addCluster(program);
+  program
+    .command('check')
+    .description('read a data folder that no broker has open, and say whether it is sound')
+    .requiredOption('--data <dir>', 'folder of the data')
+    .action(checkData);
+  program
+    .command('settings')
+    .description('list all settings with their defaults')
+    .action(listSettings);
+  return program;
+}
+
+function addCluster(program: Command): void {
   const cluster = program.command('cluster').description('look at a cluster, and change it');
   cluster
     .command('add')
@@ -94,16 +112,30 @@ function commandLine(): Command {
     .option('--admin <host:port>', "the broker's admin.listen")
     .option('--json', 'as JSON')
     .action(showCluster);
-  program
-    .command('check')
-    .description('read a data folder that no broker has open, and say whether it is sound')
-    .requiredOption('--data <dir>', 'folder of the data')
-    .action(checkData);
-  program
-    .command('settings')
-    .description('list all settings with their defaults')
-    .action(listSettings);
-  return program;
+}
+
+function addTenants(program: Command): void {
+  const tenants = program
+    .command('tenants')
+    .description('list the tenants of a running broker, and create or delete one')
+    .option('--admin <host:port>', "the broker's admin.listen")
+    .option('--json', 'as JSON')
+    .action(listTenants);
+  tenants
+    .command('create')
+    .description('a new world of topics and groups, on a port of its own')
+    .argument('<name>', 'lower case letters, digits and - within')
+    .option('--admin <host:port>', "the broker's admin.listen")
+    .addHelpText('after', adminSecretHelp)
+    .action(makeTenant);
+  tenants
+    .command('delete')
+    .description('delete a tenant with all that it has')
+    .argument('<name>', 'which one')
+    .option('--accept-data-loss', 'its topics, groups and all that they hold are lost')
+    .option('--admin <host:port>', "the broker's admin.listen")
+    .addHelpText('after', adminSecretHelp)
+    .action(dropTenant);
 }
 
 function collectSetting(text: string, earlier: readonly SettingFlag[] = []): SettingFlag[] {
@@ -153,8 +185,26 @@ async function checkData({ data }: { readonly data: string }): Promise<void> {
 
 async function showGroups(groupId: string | undefined, flags: GroupsFlags): Promise<void> {
   const { groups } = await import('./cli/groups.ts');
-  const { admin, json = false, export: isExport = false } = flags;
-  await groups({ groupId, admin, json, export: isExport }, textPrinter());
+  const { admin, tenant, json = false, export: isExport = false } = flags;
+  await groups({ groupId, admin, tenant, json, export: isExport }, textPrinter());
+}
+
+async function listTenants({ admin, json = false }: GroupsFlags): Promise<void> {
+  const { tenants } = await import('./cli/tenants.ts');
+  await tenants({ admin, json }, textPrinter());
+}
+
+async function makeTenant(name: string, _flags: GroupsFlags, command: Command): Promise<void> {
+  const { createTenant } = await import('./cli/tenants.ts');
+  const { admin } = command.optsWithGlobals<GroupsFlags>();
+  await createTenant(name, { admin }, textPrinter());
+}
+
+async function dropTenant(name: string, _flags: GroupsFlags, command: Command): Promise<void> {
+  const { deleteTenant } = await import('./cli/tenants.ts');
+  const flags = command.optsWithGlobals<GroupsFlags & { readonly acceptDataLoss?: boolean }>();
+  const { admin, acceptDataLoss: acceptsDataLoss = false } = flags;
+  await deleteTenant(name, { admin, acceptsDataLoss }, textPrinter());
 }
 
 async function addToCluster(node: string, { cluster }: Pick<StartFlags, 'cluster'>): Promise<void> {

@@ -1,15 +1,14 @@
 import { AdminApi } from './broker/admin/admin-api.ts';
-import { Broker } from './broker/broker.ts';
+import type { Broker } from './broker/broker.ts';
 import { serveForwarded } from './broker/forwarding.ts';
-import { handlers } from './broker/handlers.ts';
-import { BrokerSession } from './broker/session.ts';
 import { Cluster } from './cluster/cluster.ts';
 import { clusterOf } from './cluster/cluster-settings.ts';
 import { memberId } from './cluster/formation.ts';
+import { forTenant } from './cluster/group-link.ts';
 import { decodeWish, RequestKind } from './cluster/operator.ts';
+import { defaultTenantName } from './cluster/tenant-planner.ts';
 import { type Settings, settingsTable } from './config/settings.ts';
 import type { Clock } from './core/clock.ts';
-import { codecs } from './core/codecs.ts';
 import { BrokerError } from './core/errors.ts';
 import type { Logger } from './core/logger.ts';
 import type { Random } from './core/random.ts';
@@ -19,12 +18,13 @@ import { HttpServer } from './net/http-server.ts';
 import { type HostPort, parseHostPort } from './net/listeners.ts';
 import { NetServer } from './net/server.ts';
 import { DecodeError } from './protocol/codec-error.ts';
+import { DiskGuard } from './replica/disk-guard.ts';
 import { JobThread } from './replica/job-thread.ts';
 import type { BatchOpener } from './replica/open-batch.ts';
 import { OpenThread } from './replica/open-thread.ts';
-import { Replica, type ReplicaOptions } from './replica/replica.ts';
-import { encodeClusterFounded } from './state/commands.ts';
-import { EntryType } from './state/entry-types.ts';
+import { defaultTenant } from './state/tenants.ts';
+import { diskOptions, folderOf, type NodeParts, TenantHost } from './tenant-host.ts';
+import { Tenants } from './tenants.ts';
 
 export interface NodeOptions {
   readonly settings: Settings;
@@ -50,74 +50,87 @@ export interface RunningNode {
   readonly address: HostPort;
   /** Of the admin endpoint, if there is one. */
   readonly adminAddress: HostPort | undefined;
+  /** Of the default tenant. */
   readonly broker: Broker;
+  /** All others. */
+  readonly tenants: Tenants;
   /** Stops accepting, finishes what is in flight, flushes. */
   stop(): Promise<void>;
 }
 
 /** What a stop may take for the requests in flight. */
 const shutdownMs = 5000;
-/** And to give leadership to another node. */
-const handOverMs = 1000;
-const heartbeatsPerTimeout = 8;
-/** For so long a node that is away finds all that it needs in the journals of the others. */
-const missedMs = 60_000;
 /** What a message of the cluster has beside one request of a client. */
 const frameSlackBytes = 2 * 1024 * 1024;
 
-/** Wires one broker: journal and state from the data folder, handlers, sockets. */
+/** Wires one node: the default tenant, whose group is the system group, and all others. */
 export async function startNode(options: NodeOptions): Promise<RunningNode> {
-  const { settings, log, clock, random, onFatal } = options;
-  const syncDelayMs = settings['journal.sync.delay.ms'];
-  const files =
-    syncDelayMs === 0 ? options.files : withSlowSyncs(options.files, clock, syncDelayMs);
+  const { settings, log, random } = options;
   const cluster = await openCluster(options);
   const isFounder = await founds(options, cluster);
-  const replica = await openReplica({ ...options, files }, isFounder, cluster);
+  const parts = await openParts(options, cluster);
+  const { jobs, server, disk } = parts;
   const listen = parseHostPort(settings.listen);
   const advertise = settings.advertise === '' ? undefined : parseHostPort(settings.advertise);
-  const jobs = new JobThread(onFatal);
-  const broker = new Broker({
-    settings,
+  const self = memberId({ nodeId: settings['node.id'], directoryId: options.directoryId });
+  const system = await TenantHost.open(parts, {
+    ...{ number: defaultTenant, name: defaultTenantName, founders: isFounder ? [self] : [], log },
+    // As Kafka's StorageTool makes them.
+    clusterId: random.bytes(16).toString('base64url'),
     listener: { listen, advertise },
-    clock,
-    random,
-    codecs,
-    log,
-    replica,
-    cluster,
-    jobs,
-    opener: options.opener ?? new OpenThread(jobs),
-    apis: handlers,
-    onFatal,
+    onSnapshotFetched: options.onSnapshotFetched,
   });
-  const server = new NetServer({
-    clock,
-    limits: netLimits(settings),
-    openSession: (connection) => new BrokerSession(broker, connection),
-    isMalformed: (error) => error instanceof DecodeError,
-    onFatal,
-  });
-  const address = await server.listen(listen);
-  cluster?.serve((request) => answerNode(broker, cluster, request));
+  const { broker, replica } = system;
+  const address = await system.listen(listen);
+  const tenants = new Tenants({ parts, system, listen, advertise, log });
+  cluster?.serve((request) => answerNode(cluster, system, tenants, request));
   cluster?.attach(replica);
-  const api = new AdminApi(broker, server.counters);
+  await tenants.start();
+  const net = server.counters;
+  const api = new AdminApi({ broker, net, tenants, secret: settings['admin.secret'] });
   const admin = await openAdmin(settings['admin.listen'], api, log);
   return {
     address,
     adminAddress: admin?.address,
     broker,
+    tenants,
     async stop() {
       api.isStopping = true;
-      if (cluster !== undefined) await handOver(replica, clock);
+      if (cluster !== undefined) await system.handOver();
       const closed = server.shutdown(shutdownMs);
       broker.finishParked();
+      await tenants.stop();
       await closed;
-      await broker.stopJobs();
-      await replica.stop();
+      await system.stop();
+      await Promise.all([jobs.stop(), parts.opener.stop()]);
+      disk.stop();
       await cluster?.stop();
       await admin?.server.close();
     },
+  };
+}
+
+/** What all tenants share. */
+async function openParts(options: NodeOptions, cluster: Cluster | undefined): Promise<NodeParts> {
+  const { settings, clock, random, directoryId, onFatal } = options;
+  const syncDelayMs = settings['journal.sync.delay.ms'];
+  const files =
+    syncDelayMs === 0 ? options.files : withSlowSyncs(options.files, clock, syncDelayMs);
+  const folder = folderOf(settings.data, defaultTenant);
+  await files.makeFolder(folder);
+  const disk = new DiskGuard(files, folder, clock, diskOptions(settings));
+  await disk.start();
+  const jobs = new JobThread(onFatal);
+  const opener = options.opener ?? new OpenThread(jobs);
+  const server = new NetServer({
+    clock,
+    limits: netLimits(settings),
+    isMalformed: (error) => error instanceof DecodeError,
+    onFatal,
+  });
+  return {
+    ...{ settings, clock, random, files, directoryId, disk, server, jobs, opener, cluster },
+    onFatal,
   };
 }
 
@@ -133,6 +146,7 @@ async function openAdmin(
   if (listen === '') return undefined;
   const server = new HttpServer({
     answer: (path) => api.answer(path),
+    change: (change) => api.change(change),
     onError: (error) => log.error({ error }, 'a request to the admin endpoint failed'),
   });
   try {
@@ -147,14 +161,20 @@ async function openAdmin(
 
 /** What another node asks, or an operator. */
 async function answerNode(
-  broker: Broker,
   cluster: Cluster,
+  system: TenantHost,
+  tenants: Tenants,
   request: Buffer,
 ): Promise<readonly Uint8Array[]> {
-  if (request[0] === RequestKind.client) return serveForwarded(broker, request.subarray(1));
-  if (request[0] === RequestKind.snapshot) return broker.replica.answerFetch(request.subarray(1));
-  if (request[0] === RequestKind.room) return [Buffer.of(broker.replica.disk.isRoomy ? 1 : 0)];
-  const answer = await cluster.fulfil(decodeWish(request));
+  const { tenant, rest } = forTenant(request, RequestKind.tenant);
+  const broker = tenant === defaultTenant ? system.broker : tenants.broker(tenant);
+  if (broker === undefined) throw new RangeError(`tenant ${tenant} is not served here`);
+  if (rest[0] === RequestKind.client) return serveForwarded(broker, rest.subarray(1));
+  if (rest[0] === RequestKind.snapshot) return broker.replica.answerFetch(rest.subarray(1));
+  if (rest[0] === RequestKind.room) return [Buffer.of(broker.replica.disk.isRoomy ? 1 : 0)];
+  const wish = decodeWish(rest);
+  const isOfMembers = wish.kind === 'add' || wish.kind === 'remove';
+  const answer = await (isOfMembers ? cluster.fulfil(wish) : tenants.fulfilHere(wish));
   return [Buffer.from(JSON.stringify(answer))];
 }
 
@@ -168,34 +188,6 @@ async function openCluster(options: NodeOptions): Promise<Cluster | undefined> {
   return cluster;
 }
 
-async function openReplica(
-  options: NodeOptions,
-  isFounder: boolean,
-  cluster: Cluster | undefined,
-): Promise<Replica> {
-  const { settings, files, directoryId, clock, random, log } = options;
-  const { onFatal, onSnapshotFetched } = options;
-  const { replica, cutBytes } = await Replica.open({
-    ...{ files, clock, random, isFounder },
-    ...storageOptions(settings, directoryId),
-    ...(cluster !== undefined && {
-      group: {
-        ...{ peers: cluster, log, onSnapshotFetched },
-        fetchBytesPerSecondMax: settings['cluster.snapshot.bytes.per.second'],
-      },
-    }),
-    times: {
-      electionTimeoutMs: settings['cluster.election.timeout.ms'],
-      heartbeatMs: settings['cluster.election.timeout.ms'] / heartbeatsPerTimeout,
-      missedMs,
-    },
-    onFatal,
-  });
-  if (cutBytes > 0) log.warn({ cutBytes }, 'a torn write at the end of the journal was cut off');
-  if (replica.state.clusterId === '' && isFounder) await foundCluster(replica, random);
-  return replica;
-}
-
 /** A node on its own has founded its cluster; of several with new folders one does. */
 async function founds(
   { isFounder, onDecided, log }: NodeOptions,
@@ -206,50 +198,6 @@ async function founds(
   const decided = cluster === undefined || (await cluster.mayFound());
   await onDecided?.(decided);
   return decided;
-}
-
-/** The others need not miss the leader first, if it says that it goes. */
-async function handOver(replica: Replica, clock: Clock): Promise<void> {
-  const isOver = new Promise<void>((resolve) => {
-    replica.listen({ onFollowing: resolve });
-    clock.after(handOverMs, resolve);
-  });
-  if (replica.consensus.handOver()) await isOver;
-}
-
-/** A new data folder founds a cluster with a random id, as Kafka's StorageTool makes them. */
-async function foundCluster(replica: Replica, random: Random): Promise<void> {
-  const clusterId = random.bytes(16).toString('base64url');
-  const meta = encodeClusterFounded(clusterId);
-  await replica.proposeAndWait({ type: EntryType.clusterFounded, meta });
-}
-
-/** Where a node has its data, as which member, and how. */
-export function storageOptions(
-  settings: Settings,
-  directoryId: string,
-): Pick<ReplicaOptions, 'folder' | 'voter' | 'journal' | 'disk'> {
-  return {
-    folder: `${settings.data}/default`,
-    voter: memberId({ nodeId: settings['node.id'], directoryId }),
-    journal: journalSettings(settings),
-    disk: {
-      lowWaterBytes: settings['disk.low.water.bytes'],
-      reserveBytes: settings['disk.reserve.bytes'],
-    },
-  };
-}
-
-function journalSettings(settings: Settings) {
-  return {
-    sync: settings['journal.sync'] === 'always' ? ('always' as const) : ('interval' as const),
-    syncIntervalMs: settings['journal.sync.interval.ms'],
-    fileBytesMax: settings['journal.file.bytes'],
-    fileExtentsMax: settings['journal.file.extents.max'],
-    recentBytesMax: settings['journal.recent.bytes'],
-    indexCacheBytesMax: settings['journal.index.cache.bytes'],
-    snapshotBytes: settings['journal.snapshot.bytes'],
-  };
 }
 
 function netLimits(settings: Settings) {

@@ -42,9 +42,9 @@ export interface BrokerOptions {
   readonly replica: Replica;
   /** The other nodes; undefined for a node on its own. */
   readonly cluster?: ClusterPort | undefined;
-  /** The thread for large work; the broker stops it. */
+  /** The thread for large work. */
   readonly jobs: JobThread;
-  /** Opens the large batches of producers; the broker stops it. */
+  /** Opens the large batches of producers. */
   readonly opener: BatchOpener;
   /** Everything that is served, by API key. */
   readonly apis: ReadonlyMap<number, Handler>;
@@ -186,11 +186,7 @@ export class Broker {
 
   /** Ends what goes on in the background and reads or writes the journal. */
   async stopJobs(): Promise<void> {
-    const { jobs, opener } = this.#options;
-    await Promise.all([
-      ...[jobs.stop(), opener.stop()],
-      ...[this.retention.stop(), this.producerExpiry.stop()],
-    ]);
+    await Promise.all([this.retention.stop(), this.producerExpiry.stop()]);
   }
 
   /** An error that no handler foresaw: the process ends and recovers. */

@@ -1,4 +1,4 @@
-import { get, type IncomingMessage } from 'node:http';
+import { type IncomingMessage, request } from 'node:http';
 import { settingsTable } from '../config/settings.ts';
 import { BrokerError } from '../core/errors.ts';
 import { formatHostPort, isWildcard, parseHostPort } from '../net/listeners.ts';
@@ -17,12 +17,18 @@ export function originOf(admin: string | undefined): string {
   }
 }
 
-/** With a plain client: `fetch` refuses ports that browsers do. */
-export async function ask(origin: string, path: string): Promise<IncomingMessage> {
+/** With a plain client: `fetch` refuses ports that browsers do. What changes needs the secret. */
+export async function ask(
+  origin: string,
+  path: string,
+  method: 'GET' | 'PUT' | 'DELETE' = 'GET',
+  secret?: string,
+): Promise<IncomingMessage> {
   let response: IncomingMessage;
+  const headers = secret === undefined ? {} : { authorization: `Bearer ${secret}` };
   try {
     response = await new Promise((resolve, reject) => {
-      get(`${origin}${path}`, resolve).on('error', reject);
+      request(`${origin}${path}`, { method, headers }, resolve).on('error', reject).end();
     });
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;

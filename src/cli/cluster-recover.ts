@@ -4,8 +4,9 @@ import { systemClock } from '../core/clock.ts';
 import { BrokerError } from '../core/errors.ts';
 import { systemRandom } from '../core/random.ts';
 import { nodeFiles } from '../log/node-files.ts';
-import { storageOptions } from '../node.ts';
 import { recoverAlone } from '../replica/recover-alone.ts';
+import { defaultTenant } from '../state/tenants.ts';
+import { diskOptions, storageOptions } from '../tenant-host.ts';
 import { usage } from './admin-client.ts';
 import { lockDataFolder } from './data-lock.ts';
 import { readDataMeta } from './data-meta.ts';
@@ -37,8 +38,9 @@ export async function clusterRecover(
     const loaded = loadSettings({ file: undefined, environment: process.env, flags: [] });
     const settings = { ...loaded, data: folder, 'node.id': nodeId };
     const recovered = await recoverAlone({
-      ...storageOptions(settings, directoryId),
+      ...storageOptions(settings, directoryId, defaultTenant),
       ...{ files: nodeFiles, clock: systemClock, random: systemRandom },
+      disk: diskOptions(settings),
       onFatal: (error) => {
         throw error;
       },

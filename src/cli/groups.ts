@@ -7,6 +7,8 @@ export interface GroupsOptions {
   readonly groupId: string | undefined;
   /** HOST:PORT of the broker's admin endpoint; else from the environment, else the usual one. */
   readonly admin: string | undefined;
+  /** Whose groups; else those of the default tenant. */
+  readonly tenant: string | undefined;
   readonly json: boolean;
   /** All that the journal knows of the group, as JSON. */
   readonly export: boolean;
@@ -14,9 +16,11 @@ export interface GroupsOptions {
 
 /** `keylane groups`: what a running broker says of its groups. */
 export async function groups(options: GroupsOptions, print: (text: string) => void): Promise<void> {
-  const { groupId } = options;
+  const { groupId, tenant } = options;
   const origin = originOf(options.admin);
-  const path = groupId === undefined ? '/groups' : `/groups/${encodeURIComponent(groupId)}`;
+  const ofTenant = tenant === undefined ? '' : `/tenants/${encodeURIComponent(tenant)}`;
+  const ofGroup = groupId === undefined ? '' : `/${encodeURIComponent(groupId)}`;
+  const path = `${ofTenant}/groups${ofGroup}`;
   if (options.export) {
     if (groupId === undefined) throw usage('--export needs the name of a group');
     const response = await ask(origin, `${path}/export`);

@@ -8,7 +8,7 @@ import { parseClusterNodes } from './cluster-nodes.ts';
 export function clusterOf(
   settings: Settings,
   directoryId: string,
-): Pick<ClusterOptions, 'self' | 'nodes' | 'listen' | 'secret'> | undefined {
+): Pick<ClusterOptions, 'self' | 'nodes' | 'listen' | 'secret' | 'tenantPortBase'> | undefined {
   const nodes = parseClusterNodes(settings['cluster.nodes']);
   if (nodes.size === 0) return undefined;
   const nodeId = settings['node.id'];
@@ -31,6 +31,7 @@ export function clusterOf(
     nodes,
     listen: listen === '' ? peer : parseHostPort(listen),
     secret,
+    tenantPortBase: settings['tenant.port.base'],
   };
 }
 

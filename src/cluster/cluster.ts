@@ -1,20 +1,25 @@
 import type { Clock } from '../core/clock.ts';
 import type { Logger } from '../core/logger.ts';
-import type { Entry } from '../log/format.ts';
 import type { HostPort } from '../net/listeners.ts';
 import { PeerLink } from '../net/peer-link.ts';
 import { PeerServer } from '../net/peer-server.ts';
-import type { Message } from '../raft/messages.ts';
-import type { PeerPort } from '../replica/peer-port.ts';
 import type { Replica } from '../replica/replica.ts';
 import type { ClusterNode } from '../state/commands.ts';
 import { EntryType, featureLevel } from '../state/entry-types.ts';
+import { defaultTenant } from '../state/tenants.ts';
 import type { ClusterNodes } from './cluster-nodes.ts';
 import { memberId, nodeIdOf } from './formation.ts';
+import { forTenant, GroupLink, type NodeLinks } from './group-link.ts';
 import { decodeHello, encodeHello, type Hello } from './hello.ts';
 import { LeaderDuties } from './leader-duties.ts';
-import { type OperatorAnswer, type OperatorWish, operatorId, RequestKind } from './operator.ts';
-import { decodeMessage, encodeMessage, firstOtherKind } from './peer-codec.ts';
+import {
+  type MembersWish,
+  notLeader,
+  type OperatorAnswer,
+  operatorId,
+  RequestKind,
+} from './operator.ts';
+import { decodeMessage, firstOtherKind, tenantFrameKind } from './peer-codec.ts';
 import { type RequestHandler, Requests } from './requests.ts';
 
 export interface ClusterOptions {
@@ -23,6 +28,8 @@ export interface ClusterOptions {
   /** All nodes that may be in the cluster, this one included. */
   readonly nodes: ClusterNodes;
   readonly listen: HostPort;
+  /** Tenant N is served on this port and N; 0: on any free one. */
+  readonly tenantPortBase: number;
   readonly secret: string;
   readonly frameBytesMax: number;
   readonly clock: Clock;
@@ -41,9 +48,9 @@ const formMs = 100;
 
 /**
  * This node among the others of its cluster: the connections to them, what goes over these, and who
- * is taken into the Raft group.
+ * is taken into the system group. The groups of tenants use the same connections.
  */
-export class Cluster implements PeerPort {
+export class Cluster implements NodeLinks {
   readonly #options: ClusterOptions;
   readonly #server: PeerServer;
   readonly #links = new Map<number, PeerLink>();
@@ -51,7 +58,10 @@ export class Cluster implements PeerPort {
   readonly #hellos = new Map<number, Hello>();
   readonly #requests = new Map<number, Requests>();
   readonly #refusals = new Map<string, string>();
+  /** Of the system group. */
   #replica: Replica | undefined;
+  /** Those of the tenants, by number. */
+  readonly #groups = new Map<number, Replica>();
   #duties: LeaderDuties | undefined;
   #handler: RequestHandler | undefined;
   #cancelForm: (() => void) | undefined;
@@ -63,7 +73,7 @@ export class Cluster implements PeerPort {
     const { secret, frameBytesMax, clock } = options;
     this.#server = new PeerServer({
       ...{ secret, frameBytesMax, clock },
-      hello: () => this.#hello(),
+      hello: () => encodeHello(this.hello),
       onPeer: (hello, reply) => {
         const { node } = this.#admit(hello);
         const link = this.#links.get(node.nodeId);
@@ -131,9 +141,10 @@ export class Cluster implements PeerPort {
     const { log, clock, self } = this.#options;
     this.#duties = new LeaderDuties({
       ...{ replica, self, level: featureLevel, clock, log },
-      present: () => this.#present(),
-      hasRoom: (nodeId) => this.#hasRoom(nodeId),
+      present: () => this.present(),
+      hasRoom: (nodeId) => this.hasRoom(nodeId),
     });
+    this.join(defaultTenant, replica);
     replica.listen({
       onLeading: () => log.info({ term: replica.raft.term }, 'this node leads the cluster'),
       onFollowing: () => log.info({}, 'this node leads the cluster no longer'),
@@ -150,19 +161,32 @@ export class Cluster implements PeerPort {
     this.#handler = handler;
   }
 
-  send(message: Message, entries: readonly Entry[]): void {
-    const nodeId = nodeIdOf(message.to);
+  get self(): ClusterNode {
+    return this.#options.self;
+  }
+
+  /** The way of a tenant's group to its other members. */
+  linkOf(tenant: number): GroupLink {
+    return new GroupLink(this, tenant);
+  }
+
+  /** From now on messages for the group of this tenant reach its replica. */
+  join(tenant: number, replica: Replica): void {
+    this.#groups.set(tenant, replica);
+  }
+
+  leave(tenant: number): void {
+    this.#groups.delete(tenant);
+  }
+
+  sendTo(member: string, frame: readonly Uint8Array[]): void {
+    const nodeId = nodeIdOf(member);
     const hello = this.#hellos.get(nodeId);
     // A node whose folder was wiped is not the one that is meant.
-    if (hello === undefined || memberId(hello.node) !== message.to) return;
-    this.#links.get(nodeId)?.send(encodeMessage(message, entries));
+    if (hello === undefined || memberId(hello.node) !== member) return;
+    this.#links.get(nodeId)?.send(frame);
   }
 
-  ask(member: string, request: Buffer): Promise<Buffer | undefined> {
-    return this.askNode(nodeIdOf(member), [Buffer.of(RequestKind.snapshot), request]);
-  }
-
-  /** Asks another node; undefined if it cannot be reached, or goes away before it answers. */
   askNode(nodeId: number, request: readonly Uint8Array[]): Promise<Buffer | undefined> {
     const requests = this.#requests.get(nodeId);
     return requests === undefined ? Promise.resolve(undefined) : requests.ask(request);
@@ -176,9 +200,11 @@ export class Cluster implements PeerPort {
     await this.#server.close();
   }
 
-  #hello(): Buffer {
+  /** What this node says of itself. */
+  get hello(): Hello {
     const clusterId = this.#replica?.state.clusterId ?? '';
-    return encodeHello({ clusterId, node: this.#options.self, level: featureLevel });
+    const { self: node, tenantPortBase } = this.#options;
+    return { clusterId, node, level: featureLevel, tenantPortBase };
   }
 
   #admit(bytes: Buffer): Hello {
@@ -200,7 +226,7 @@ export class Cluster implements PeerPort {
     const link: PeerLink = new PeerLink({
       ...{ secret, frameBytesMax, clock },
       address: () => this.#addressOf(nodeId) ?? address,
-      hello: () => this.#hello(),
+      hello: () => encodeHello(this.hello),
       onHello: (bytes) => {
         const hello = this.#admit(bytes);
         if (hello.node.nodeId !== nodeId) {
@@ -237,10 +263,11 @@ export class Cluster implements PeerPort {
       Requests.serve(frame, this.#handler, reply);
       return;
     }
-    const { message, entries } = decodeMessage(frame);
+    const { tenant, rest } = forTenant(frame, tenantFrameKind);
+    const { message, entries } = decodeMessage(rest);
     const isForThis = message.to === memberId(this.#options.self);
     if (isForThis && nodeIdOf(message.from) === nodeId) {
-      this.#replica?.consensus.receive(message, entries);
+      this.#groups.get(tenant)?.consensus.receive(message, entries);
     }
   }
 
@@ -253,21 +280,21 @@ export class Cluster implements PeerPort {
   }
 
   /** Whether another node has room on its disk, as it says itself. */
-  async #hasRoom(nodeId: number): Promise<boolean> {
+  async hasRoom(nodeId: number): Promise<boolean> {
     const answer = await this.askNode(nodeId, [Buffer.of(RequestKind.room)]);
     return answer?.[0] === 1;
   }
 
   /** What the nodes say of themselves that are connected. */
-  #present(): Hello[] {
+  present(): Hello[] {
     return [...this.#hellos]
       .filter(([nodeId]) => this.#links.get(nodeId)?.isUp === true)
       .map(([, hello]) => hello);
   }
 
   /** Does what an operator asks for, as the leader. Answers what came of it. */
-  async fulfil(wish: OperatorWish): Promise<OperatorAnswer> {
-    if (this.#duties === undefined) return { outcome: 'not-leader', reason: '' };
+  async fulfil(wish: MembersWish): Promise<OperatorAnswer> {
+    if (this.#duties === undefined) return notLeader;
     return wish.kind === 'add' ? this.#duties.add(wish.node) : this.#duties.remove(wish.nodeId);
   }
 }

@@ -9,12 +9,12 @@ import {
   type ClusterNode,
   encodeFeatureLevel,
   encodeNodeAdmitted,
-  encodeNodeStored,
 } from '../state/commands.ts';
 import { EntryType } from '../state/entry-types.ts';
 import { memberId, nextConfiguration, nextFeatureLevel, nodeIdOf } from './formation.ts';
+import { candidateOf, DiskRelief, noteNodes } from './group-duties.ts';
 import type { Hello } from './hello.ts';
-import type { OperatorAnswer } from './operator.ts';
+import { done, notLeader, type OperatorAnswer, refused } from './operator.ts';
 
 export interface LeaderDutiesOptions {
   readonly replica: Replica;
@@ -31,31 +31,20 @@ export interface LeaderDutiesOptions {
 
 /** Of those that were put out so many are remembered: enough for all that may still be running. */
 const removedMax = 100;
-/** A learner that lacks no more than this has the log. */
-const caughtUpEntries = 1000;
-/** While the disk is low it is looked so often for a node with more room. */
-const roomMs = 1000;
 /** Since then nodes may join that the settings do not name. */
 const admissionLevel = 2;
-
-const notLeader: OperatorAnswer = { outcome: 'not-leader', reason: '' };
-const done: OperatorAnswer = { outcome: 'done', reason: '' };
-
-function refused(reason: string): OperatorAnswer {
-  return { outcome: 'refused', reason };
-}
 
 /** What the node that leads does for its cluster; on all others nothing of this happens. */
 export class LeaderDuties {
   readonly #options: LeaderDutiesOptions;
   /** Nodes whose version is too old, which were spoken of in the log. */
   readonly #tooOld = new Set<string>();
+  readonly #relief: DiskRelief;
   #levelPlanned = 0;
-  /** When it was last looked for a node with more room. */
-  #roomSoughtMs = Number.NEGATIVE_INFINITY;
 
   constructor(options: LeaderDutiesOptions) {
     this.#options = options;
+    this.#relief = new DiskRelief(options);
   }
 
   /** Takes in who is there and may be, notes where nodes are reached, raises the feature level. */
@@ -63,26 +52,10 @@ export class LeaderDuties {
     const { replica, self } = this.#options;
     if (!replica.isLeader || replica.state.clusterId === '') return;
     const present = this.#options.present();
-    this.#noteNodes([self, ...present.map(({ node }) => node)]);
+    noteNodes(replica, [self, ...present.map(({ node }) => node)]);
     this.#raiseLevel(present);
     this.#takeIn(present);
-    if (replica.disk.isLow) void this.#passOn(present);
-  }
-
-  /** What is refused here for want of space is taken by a voter that has some. */
-  async #passOn(present: readonly Hello[]): Promise<void> {
-    const { replica, clock, hasRoom, log } = this.#options;
-    const { raft, consensus } = replica;
-    const nowMs = clock.monotonicMs();
-    if (nowMs - this.#roomSoughtMs < roomMs) return;
-    this.#roomSoughtMs = nowMs;
-    const members = present.map(({ node }) => memberId(node));
-    for (const member of members.filter((one) => raft.configuration.voters.includes(one))) {
-      if (!raft.isInSync(member, nowMs) || !(await hasRoom(nodeIdOf(member)))) continue;
-      if (!consensus.handOver(member)) return;
-      log.warn({ nodeId: nodeIdOf(member) }, 'the disk is nearly full: another node is to lead');
-      return;
-    }
+    this.#relief.seek(present);
   }
 
   #takeIn(present: readonly Hello[]): void {
@@ -92,10 +65,7 @@ export class LeaderDuties {
     const welcome = present.filter(({ node, level }) => {
       return !removed.includes(memberId(node)) && this.#isNewEnough(node, level);
     });
-    const candidates = welcome.map(({ node }) => {
-      const lacks = raft.lastIndex - (raft.peer(memberId(node))?.matchIndex ?? 0);
-      return { node, isCaughtUp: lacks <= caughtUpEntries };
-    });
+    const candidates = welcome.map(({ node }) => candidateOf(this.#options.replica, node));
     const next = nextConfiguration(raft.configuration, candidates);
     if (next === undefined) return;
     this.#options.log.info({ ...next }, 'the members of the cluster change');
@@ -136,16 +106,6 @@ export class LeaderDuties {
     replica.propose({ type: EntryType.featureLevelRaised, meta }, () => {
       this.#levelPlanned = 0;
     });
-  }
-
-  #noteNodes(present: readonly ClusterNode[]): void {
-    const { replica } = this.#options;
-    const members = membersOf(replica.raft.configuration);
-    for (const node of present) {
-      const known = replica.state.nodes.get(node.nodeId);
-      if (!members.includes(memberId(node)) || isSame(known, node)) continue;
-      replica.propose({ type: EntryType.nodeStored, meta: encodeNodeStored(node) });
-    }
   }
 
   // What an operator asks for.
@@ -197,8 +157,4 @@ async function answerOf(propose: (done: (outcome: Outcome) => void) => void) {
   return outcome === 'applied'
     ? done
     : refused('this node has lost the leadership meanwhile: look at the status');
-}
-
-function isSame(a: ClusterNode | undefined, b: ClusterNode): boolean {
-  return a !== undefined && encodeNodeStored(a).equals(encodeNodeStored(b));
 }

@@ -8,18 +8,36 @@ import { encodeHello } from './hello.ts';
 import { Requests } from './requests.ts';
 
 /** The first byte of a request between nodes says what it is. */
-export const RequestKind = { client: 1, remove: 2, snapshot: 3, add: 4, room: 5 } as const;
+export const RequestKind = {
+  ...{ client: 1, remove: 2, snapshot: 3, add: 4, room: 5 },
+  /** A request to the group of a tenant: its number, and what is asked of it. */
+  tenant: 6,
+  createTenant: 7,
+  deleteTenant: 8,
+} as const;
 
-/** What an operator asks for. */
-export type OperatorWish =
+/** What an operator asks for: another node, one less, or something about tenants. */
+export type MembersWish =
   | { readonly kind: 'add'; readonly node: AdmittedNode }
   | { readonly kind: 'remove'; readonly nodeId: number };
+export interface TenantWish {
+  readonly kind: 'createTenant' | 'deleteTenant';
+  readonly name: string;
+}
+export type OperatorWish = MembersWish | TenantWish;
 
 /** What came of it. */
 export interface OperatorAnswer {
   readonly outcome: 'done' | 'refused' | 'not-leader';
   /** Why it was refused. */
   readonly reason: string;
+}
+
+export const notLeader: OperatorAnswer = { outcome: 'not-leader', reason: '' };
+export const done: OperatorAnswer = { outcome: 'done', reason: '' };
+
+export function refused(reason: string): OperatorAnswer {
+  return { outcome: 'refused', reason };
 }
 
 /** No node has it: whoever speaks for an operator. */
@@ -30,6 +48,9 @@ const frameBytesMax = 64 * 1024;
 export function encodeWish(wish: OperatorWish): Buffer {
   if (wish.kind === 'add') {
     return Buffer.concat([Buffer.of(RequestKind.add), encodeNodeAdmitted(wish.node)]);
+  }
+  if (wish.kind !== 'remove') {
+    return Buffer.concat([Buffer.of(RequestKind[wish.kind]), Buffer.from(wish.name)]);
   }
   const request = Buffer.alloc(5);
   request[0] = RequestKind.remove;
@@ -42,6 +63,10 @@ export function decodeWish(request: Buffer): OperatorWish {
   const [kind] = request;
   if (kind === RequestKind.add) {
     return { kind: 'add', node: decodeNodeAdmitted(request.subarray(1)) };
+  }
+  if (kind === RequestKind.createTenant || kind === RequestKind.deleteTenant) {
+    const name = request.subarray(1).toString();
+    return { kind: kind === RequestKind.createTenant ? 'createTenant' : 'deleteTenant', name };
   }
   if (kind !== RequestKind.remove || request.length !== 5) {
     throw new RangeError(`a request of kind ${kind} with ${request.length} bytes`);
@@ -85,11 +110,11 @@ async function askNode(
       link = new PeerLink({
         ...{ secret, frameBytesMax, clock },
         address: () => nodes.get(id)!,
-        hello: () => encodeHello({ clusterId: '', node, level: featureLevel }),
+        hello: () => encodeHello({ clusterId: '', node, level: featureLevel, tenantPortBase: 0 }),
         onHello: () => undefined,
         onUp: () => {
           requests.ask([encodeWish(wish)]).then((answer) => {
-            resolve(answer === undefined ? 'it cannot answer' : parse(answer));
+            resolve(answer === undefined ? 'it cannot answer' : parseAnswer(answer));
           });
         },
         onDown: () => resolve('it went away'),
@@ -103,7 +128,7 @@ async function askNode(
   }
 }
 
-function parse(answer: Buffer): OperatorAnswer {
+export function parseAnswer(answer: Buffer): OperatorAnswer {
   return JSON.parse(answer.toString()) as OperatorAnswer;
 }
 

@@ -30,6 +30,8 @@ const Kind = {
   snapshotOffer: 12,
 } as const satisfies Record<Message['kind'], number>;
 
+/** A frame of this kind holds one for the group of a tenant: `u8 kind | tenant | frame`. */
+export const tenantFrameKind = 31;
 /** Frames of other kinds are numbered from here on. */
 export const firstOtherKind = 32;
 

@@ -25,7 +25,7 @@ const dynamic: ReadonlySet<string> = new Set<SettingName>([
 
 /** What nobody is shown. */
 export function isSecret(name: string): boolean {
-  return name === 'cluster.secret';
+  return name === 'cluster.secret' || name === 'admin.secret';
 }
 
 export function isSetting(name: string): name is SettingName {

@@ -37,6 +37,10 @@ const topicPattern: TextFormat = {
   words: 'names of topics, in which * stands for any text',
 };
 const clusterNode: TextFormat = { pattern: `^\\d{1,10}@${hostPort}$`, words: 'ID@HOST:PORT' };
+const tenantName: TextFormat = {
+  pattern: '^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$',
+  words: 'lower case letters, digits and - within, up to 63',
+};
 const secret: TextFormat = { pattern: '^(?:.{16,1024})?$', words: '16 characters or more' };
 const path: TextFormat = { pattern: '^[^\\0]+$', words: 'a path' };
 
@@ -81,6 +85,23 @@ export const settingsTable = {
     50,
     60_000,
     'without a word of the leader for this long, and up to twice that, a new one is elected, ms',
+  ),
+  tenants: list(
+    '',
+    tenantName,
+    'tenants that the first start makes, beside the default one; see `keylane tenants`',
+  ),
+  'tenant.port.base': integer(
+    20_000,
+    0,
+    65_000,
+    'tenant N listens on this port and N; 0: on any free one',
+  ),
+  'tenants.max': integer(10_000, 0, 40_000, 'tenants in all, beside the default one'),
+  'admin.secret': text(
+    '',
+    secret,
+    'who knows it may change something over admin.listen, 16 characters or more; empty: nobody',
   ),
   'log.level': choice(
     'info',

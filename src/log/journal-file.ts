@@ -18,6 +18,8 @@ export interface LogFile {
   readonly header: FileHeader;
   readonly file: JournalFile;
   readonly path: string;
+  /** Its length: behind the last group lie zeros. */
+  bytes: number;
   /** Position after the last group. */
   end: number;
   /** Raft index of the last entry; firstIndex - 1 while there is none. */
@@ -59,6 +61,7 @@ export async function createLogFile(
   return file;
 }
 
+const growthFactor = 4;
 /** What the system's page cache and most disks take at a time. */
 export const pageBytes = 4096;
 const padding = Buffer.alloc(pageBytes);
@@ -75,6 +78,14 @@ export function padToPage(
 ): readonly Uint8Array[] {
   const bytes = Math.min(-end & (pageBytes - 1), fileBytes - end);
   return bytes > 0 ? [...pieces, padding.subarray(0, bytes)] : pieces;
+}
+
+/**
+ * The length of a file of `bytes` that has to take a group up to `end`. The first one of a journal
+ * begins small: all of it is read at a start, and there may be many journals.
+ */
+export function grownBytes(bytes: number, end: number, bytesMax: number): number {
+  return end <= bytes ? bytes : Math.min(bytesMax, Math.max(bytes * growthFactor, end));
 }
 
 /** Where the next file lies until it is put in place. */

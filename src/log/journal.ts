@@ -15,7 +15,13 @@ import {
   type StoredEntry,
 } from './format.ts';
 import { batchCount, type EncodedGroup, encodeGroup } from './group-encoder.ts';
-import { createLogFile, type LogFile, nextFilePath, padToPage } from './journal-file.ts';
+import {
+  createLogFile,
+  grownBytes,
+  type LogFile,
+  nextFilePath,
+  padToPage,
+} from './journal-file.ts';
 import { JournalSyncs } from './journal-syncs.ts';
 import { RecentBytes } from './recent-bytes.ts';
 import {
@@ -45,6 +51,8 @@ export interface JournalOptions {
   readonly syncIntervalMs: number;
   /** A file is rolled before it grows beyond this. */
   readonly fileBytesMax: number;
+  /** The first one of a journal has this length, and grows with use. */
+  readonly fileBytesMin?: number;
   /** Or before it holds more batches than this: bounds the memory of its extents. */
   readonly fileExtentsMax: number;
   readonly recentBytesMax: number;
@@ -54,6 +62,8 @@ export interface JournalOptions {
   /** An error after which the process must end and recover: a failed sync, a failed write. */
   readonly onFatal: (error: BrokerError) => void;
 }
+
+const firstFileBytes = 1024 * 1024;
 
 /** Stored bytes of one file, and where they are read to. */
 export interface StoredRange {
@@ -182,7 +192,8 @@ export class Journal {
     const inFile = position - logFile.header.basePosition;
     try {
       const end = inFile + group.bytes;
-      await logFile.file.write(padToPage(group.pieces, end, this.#options.fileBytesMax), inFile);
+      await this.#grow(logFile, end);
+      await logFile.file.write(padToPage(group.pieces, end, logFile.bytes), inFile);
     } catch (error) {
       const failure = this.#writeFailed(error, logFile);
       if (failure.code === 'DISK_FULL') await this.#takeBack(logFile, position);
@@ -372,7 +383,7 @@ export class Journal {
     const inFile = position - logFile.header.basePosition;
     try {
       await logFile.file.truncate(inFile);
-      await logFile.file.truncate(Math.max(inFile, this.#options.fileBytesMax));
+      await logFile.file.truncate(Math.max(inFile, logFile.bytes));
       await logFile.file.sync();
     } catch (error) {
       throw this.#fatal('DISK_FAILED', error, logFile);
@@ -400,8 +411,18 @@ export class Journal {
     }
   }
 
+  /** Its next sync has a length to write; once it is grown, none has. */
+  async #grow(logFile: LogFile, end: number): Promise<void> {
+    const bytes = grownBytes(logFile.bytes, end, this.#options.fileBytesMax);
+    if (bytes === logFile.bytes) return;
+    await logFile.file.truncate(bytes);
+    logFile.bytes = bytes;
+  }
+
   async #startFile(basePosition: number, voids = false): Promise<void> {
-    const { files, folder, fileBytesMax, random } = this.#options;
+    const { files, folder, fileBytesMax, fileBytesMin = firstFileBytes, random } = this.#options;
+    const isFirst = this.#logFiles.length === 0;
+    const bytes = isFirst ? Math.min(fileBytesMin, fileBytesMax) : fileBytesMax;
     const header = {
       basePosition,
       firstIndex: this.#lastIndex + 1,
@@ -411,12 +432,13 @@ export class Journal {
     };
     await this.#syncs.release();
     const spare = await this.#spare.take();
-    const file = await createLogFile(files, folder, header, fileBytesMax, spare);
+    const file = await createLogFile(files, folder, header, bytes, spare);
     const path = `${folder}/${fileName(basePosition)}`;
     this.#logFiles.push({
       header,
       file,
       path,
+      bytes,
       end: basePosition + fileHeaderBytes,
       lastIndex: this.#lastIndex,
       table: new ExtentTable(basePosition),

@@ -108,6 +108,7 @@ async function openFiles(options: RecoveryOptions): Promise<LogFile[]> {
       header,
       file,
       path,
+      bytes: await file.size(),
       end: basePosition + fileHeaderBytes,
       lastIndex: header.firstIndex - 1,
       table: new ExtentTable(basePosition),

@@ -1,4 +1,4 @@
-/** A small HTTP server for operators: it reads, and changes nothing. */
+/** A small HTTP server for operators. What changes something needs a secret; see `change`. */
 import {
   createServer,
   type IncomingMessage,
@@ -17,13 +17,25 @@ export interface HttpAnswer {
   readonly body: string | Iterable<string>;
 }
 
+/** A request that changes something. */
+export interface HttpChange {
+  readonly method: 'PUT' | 'DELETE';
+  readonly path: string;
+  /** What it says of itself: the `Authorization` header. */
+  readonly authorization: string;
+}
+
 export interface HttpServerOptions {
   /** `path` is as it was sent, but without a query. */
   readonly answer: (path: string) => HttpAnswer | Promise<HttpAnswer>;
+  /** Has to judge by itself whether whoever asks may. */
+  readonly change?: (change: HttpChange) => Promise<HttpAnswer>;
   /** An answer could not be made. */
   readonly onError: (error: unknown) => void;
 }
 
+const reading = ['GET', 'HEAD'];
+const changing = ['PUT', 'DELETE'];
 /** Scrapers and people are few; more are closed at once. */
 const connectionsMax = 64;
 const requestMsMax = 10_000;
@@ -75,8 +87,18 @@ export class HttpServer {
     });
   }
 
+  get #methods(): readonly string[] {
+    return this.#options.change === undefined ? reading : [...reading, ...changing];
+  }
+
+  #answer({ method, headers }: IncomingMessage, path: string): HttpAnswer | Promise<HttpAnswer> {
+    const { change, answer } = this.#options;
+    if (method !== 'PUT' && method !== 'DELETE') return answer(path);
+    return change!({ method, path, authorization: headers.authorization ?? '' });
+  }
+
   #refusal(request: IncomingMessage): HttpAnswer | undefined {
-    if (request.method !== 'GET' && request.method !== 'HEAD') return refusal(405);
+    if (!this.#methods.includes(request.method ?? '')) return refusal(405);
     // A page in this machine's browser whose name was made to lead here (DNS rebinding).
     if (this.#isLocal && !isMadeLocally(request)) return refusal(421);
     return undefined;
@@ -84,9 +106,9 @@ export class HttpServer {
 
   async #respond(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const path = (request.url ?? '/').split('?', 1)[0]!;
-    const answer = this.#refusal(request) ?? this.#options.answer(path);
-    const { status, contentType, body } = await answer;
-    if (status === 405) response.setHeader('Allow', 'GET, HEAD');
+    const { status, contentType, body } = await (this.#refusal(request) ??
+      this.#answer(request, path));
+    if (status === 405) response.setHeader('Allow', this.#methods.join(', '));
     response.writeHead(status, {
       'Content-Type': contentType,
       'Cache-Control': 'no-store',

@@ -1,9 +1,10 @@
 /**
- * The listening side: accepts sockets within the limits, makes each a `Connection`, looks for
- * stalled ones with a single timer, and shuts down in order. The sockets come from a `net.Server`
- * that is given, so TLS differs only in the server that is passed in.
+ * The listening side: accepts sockets within the limits, on one port or on several, makes each a
+ * `Connection`, looks for stalled ones with a single timer, and shuts down in order. Limits are
+ * those of all ports together. Streams that others have accepted, such as TLS, are adopted.
  */
 import { createServer, type Server, type Socket } from 'node:net';
+import { assert } from '../core/assert.ts';
 import type { Clock } from '../core/clock.ts';
 import { BrokerError } from '../core/errors.ts';
 import { ByteBudget } from './byte-budget.ts';
@@ -13,10 +14,13 @@ import { type HostPort, plainAddress } from './listeners.ts';
 import { readThroughSharedBuffer } from './shared-read.ts';
 import { TurnEnd } from './turn-end.ts';
 
+export type OpenSession = (connection: Connection) => Session;
+
 export interface NetServerOptions {
   readonly clock: Clock;
   readonly limits?: Partial<NetLimits>;
-  readonly openSession: (connection: Connection) => Session;
+  /** Of streams that are adopted, and of ports that have none of their own. */
+  readonly openSession?: OpenSession;
   /** Whether an error that a session threw means a malformed frame: it closes the connection. */
   readonly isMalformed: (error: unknown) => boolean;
   /** Any other error that a session threw: the process can no longer trust its state. */
@@ -34,7 +38,8 @@ export class NetServer {
   readonly limits: NetLimits;
   readonly #options: NetServerOptions;
   readonly #shared: Shared;
-  readonly #server: Server;
+  /** One for each port. */
+  readonly #listeners = new Set<Server>();
   readonly #connections = new Set<Connection>();
   readonly #connectionsByIp = new Map<string, number>();
   readonly #scanMs: number;
@@ -59,20 +64,6 @@ export class NetServer {
       onFatal: options.onFatal,
       onClosed: (connection) => this.#onClosed(connection),
     };
-    this.#server = createServer({
-      noDelay: true,
-      keepAlive: true,
-      keepAliveInitialDelay: keepAliveDelayMs,
-      pauseOnConnect: true,
-    });
-    // Such as no file descriptors left: this client is lost, the listener goes on.
-    this.#server.on('error', () => {
-      if (this.#server.listening) this.counters.acceptErrors += 1;
-    });
-    this.#server.on('connection', (socket: Socket) => {
-      const ip = this.#admit(socket);
-      if (ip !== null) this.#open(readThroughSharedBuffer(socket) ?? socket, ip);
-    });
   }
 
   /** Bytes of requests and answers that are in memory now. */
@@ -80,33 +71,49 @@ export class NetServer {
     return this.#shared.budget.bytes;
   }
 
-  /** Where the server listens, port filled in; null while it does not. */
+  /** Where the server listens first of all, port filled in; null while it does not. */
   get address(): HostPort | null {
-    const address = this.#server.address();
-    if (address === null || typeof address === 'string') return null;
-    return { host: address.address, port: address.port };
+    for (const listener of this.#listeners) return addressOf(listener);
+    return null;
   }
 
-  /** Listens; host '' means all addresses, port 0 any free one. */
-  listen(at: HostPort): Promise<HostPort> {
+  /**
+   * Listens, beside where it does already; host '' means all addresses, port 0 any free one.
+   * `openSession` is for those who come by this port.
+   */
+  listen(at: HostPort, openSession = this.#usualSession()): Promise<HostPort> {
     const where = at.host === '' ? {} : { host: at.host };
+    const listener = this.#newListener(openSession);
     return new Promise((resolve, reject) => {
       const onError = (error: Error): void => {
         const message = `cannot listen on ${at.host}:${at.port}: ${error.message}`;
         reject(new BrokerError('LISTEN_FAILED', message, { ...at }, error));
       };
-      this.#server.once('error', onError);
-      this.#server.listen({ ...where, port: at.port, backlog: backlogMax }, () => {
-        this.#server.off('error', onError);
-        resolve(this.address ?? at);
+      listener.once('error', onError);
+      listener.listen({ ...where, port: at.port, backlog: backlogMax }, () => {
+        listener.off('error', onError);
+        this.#listeners.add(listener);
+        resolve(addressOf(listener) ?? at);
       });
     });
+  }
+
+  /** Listens on this port no more, and closes the connections that came by it. */
+  closePort(port: number): void {
+    for (const listener of this.#listeners) {
+      if (addressOf(listener)?.port !== port) continue;
+      listener.close();
+      this.#listeners.delete(listener);
+    }
+    for (const connection of this.#connections) {
+      if (connection.localPort === port) connection.close('shutdown');
+    }
   }
 
   /** Takes a connected stream in, or closes it at once if that would exceed a limit. */
   adopt(transport: Transport): void {
     const ip = this.#admit(transport);
-    if (ip !== null) this.#open(transport, ip);
+    if (ip !== null) this.#open(transport, ip, this.#usualSession());
   }
 
   /**
@@ -143,7 +150,7 @@ export class NetServer {
     return null;
   }
 
-  #open(transport: Transport, ip: string): void {
+  #open(transport: Transport, ip: string, openSession: OpenSession): void {
     this.#lastId += 1;
     const connection = new Connection(this.#lastId, ip, transport, this.#shared);
     this.#connections.add(connection);
@@ -152,11 +159,37 @@ export class NetServer {
       this.#scannedMs = this.#options.clock.monotonicMs();
       this.#scheduleScan();
     }
-    connection.open(this.#options.openSession(connection));
+    connection.open(openSession(connection));
+  }
+
+  #usualSession(): OpenSession {
+    const { openSession } = this.#options;
+    assert(openSession !== undefined, 'somebody is to serve who comes');
+    return openSession;
+  }
+
+  #newListener(openSession: OpenSession): Server {
+    const listener = createServer({
+      noDelay: true,
+      keepAlive: true,
+      keepAliveInitialDelay: keepAliveDelayMs,
+      pauseOnConnect: true,
+    });
+    // Such as no file descriptors left: this client is lost, the listener goes on.
+    listener.on('error', () => {
+      if (listener.listening) this.counters.acceptErrors += 1;
+    });
+    listener.on('connection', (socket: Socket) => {
+      const ip = this.#admit(socket);
+      if (ip === null) return;
+      this.#open(readThroughSharedBuffer(socket) ?? socket, ip, openSession);
+    });
+    return listener;
   }
 
   #stopListening(): void {
-    if (this.#server.listening) this.#server.close();
+    for (const listener of this.#listeners) listener.close();
+    this.#listeners.clear();
   }
 
   #closeAll(): void {
@@ -219,4 +252,10 @@ export class NetServer {
 /** A refused socket may fail while it closes; nobody is interested. */
 function ignoreError(): void {
   // Without a listener the process would end.
+}
+
+function addressOf(listener: Server): HostPort | null {
+  const address = listener.address();
+  if (address === null || typeof address === 'string') return null;
+  return { host: address.address, port: address.port };
 }

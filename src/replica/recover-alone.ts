@@ -25,7 +25,7 @@ export interface RecoveredAlone {
 export async function recoverAlone(options: ReplicaOptions): Promise<RecoveredAlone | undefined> {
   assert(options.group === undefined, 'nobody else is asked');
   const { voter, random } = options;
-  const { replica } = await Replica.open({ ...options, isFounder: false });
+  const { replica } = await Replica.open({ ...options, founders: [] });
   try {
     const { raft, journal, state } = replica;
     if (isOnlyVoter(raft.configuration, voter)) return undefined;

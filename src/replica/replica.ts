@@ -34,6 +34,8 @@ export interface JournalSettings {
   readonly sync: 'always' | 'interval';
   readonly syncIntervalMs: number;
   readonly fileBytesMax: number;
+  /** Length of the first file, which grows with use; without it what is best for many journals. */
+  readonly fileBytesMin?: number;
   readonly fileExtentsMax: number;
   readonly recentBytesMax: number;
   readonly indexCacheBytesMax: number;
@@ -64,11 +66,15 @@ export interface ReplicaOptions {
   /** This voter: node id and directory id. */
   readonly voter: string;
   readonly journal: JournalSettings;
-  readonly disk: DiskGuardOptions;
+  /** Or that of the node, which others use, too. */
+  readonly disk: DiskGuardOptions | DiskGuard;
   /** The other members of the group; undefined for a group of one. */
   readonly group?: GroupOptions;
-  /** False for a member that others founded the group without: it waits to be taken in. */
-  readonly isFounder?: boolean;
+  /**
+   * Who is in the group until an entry says otherwise: only this member, where nothing is said. A
+   * member that is none of them waits to be taken in.
+   */
+  readonly founders?: readonly string[];
   readonly times?: RaftTimes;
   /** The process cannot go on: it must end, and recover when it starts again. */
   readonly onFatal: (error: unknown) => void;
@@ -198,10 +204,12 @@ export class Replica {
     const facts = snapshot === undefined ? noFacts : decodeLogFacts(snapshot.hardState);
     if (snapshot !== undefined) state.restore(snapshot.image);
     const start = snapshot ?? { position: 0, index: 0, term: 0 };
-    const founders = options.isFounder === false ? [] : [voter];
+    const founders = options.founders ?? [voter];
     const configuration = state.members ?? { index: 0, voters: founders, learners: [] };
     const recovered = new RecoveredLog(state, voter, configuration, facts);
-    const disk = new DiskGuard(files, folder, options.clock, options.disk);
+    const { disk: given, clock } = options;
+    const isShared = given instanceof DiskGuard;
+    const disk = isShared ? given : new DiskGuard(files, folder, clock, given);
     const { journal, cutBytes } = await Journal.open({
       ...options.journal,
       mayPreallocate: () => disk.mayGrow(options.journal.fileBytesMax * 2),
@@ -225,7 +233,7 @@ export class Replica {
       commitIndex: state.appliedIndex,
       held: recovered.held,
     });
-    await disk.start();
+    if (!isShared) await disk.start();
     if (isOnlyVoter(replica.raft.configuration, voter)) await replica.#lead();
     return { replica, cutBytes };
   }
@@ -285,7 +293,7 @@ export class Replica {
     this.#stopped = true;
     this.#cancelIdle?.();
     this.#cancelRemoval?.();
-    this.disk.stop();
+    if (!(this.#options.disk instanceof DiskGuard)) this.disk.stop();
     await this.#fetch?.stop();
     await this.#consensus.stop();
     await this.#housekeeping;

@@ -33,6 +33,9 @@ export const EntryType = {
   featureLevelRaised: 20,
   /** A node may join that the settings do not name, and where it is. */
   nodeAdmitted: 21,
+  /** Of the system group: a tenant begins, or ends with all that it has. */
+  tenantCreated: 22,
+  tenantDeleted: 23,
 } as const;
 export type EntryType = (typeof EntryType)[keyof typeof EntryType];
 
@@ -50,5 +53,8 @@ export const entryVersion = 2;
  *
  * - 1: all entry types up to `nodeStored`, images up to version 4
  * - 2: `featureLevelRaised`, `nodeAdmitted`, images of version 5
+ * - 3: `tenantCreated`, `tenantDeleted`, images of version 6
  */
-export const featureLevel = 2;
+export const featureLevel = 3;
+/** Since this level there are tenants. */
+export const tenantsLevel = 3;

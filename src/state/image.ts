@@ -16,9 +16,9 @@ import type { StateMachine } from './state-machine.ts';
 /**
  * Since version 2 the facts end with the overrides of single nodes, since version 3 with the least
  * lane base of new ledgers, since version 4 with the members of the group and their nodes, since
- * version 5 with the feature level and the nodes that may join.
+ * version 5 with the feature level and the nodes that may join, since version 6 with the tenants.
  */
-export const imageVersionMax = 5;
+export const imageVersionMax = 6;
 
 export const Cell = {
   facts: 1,

@@ -35,7 +35,7 @@ import {
   writeClusterNode,
 } from './commands.ts';
 import { EntryType, entryVersion } from './entry-types.ts';
-import { ImageWriter, readImage } from './image.ts';
+import { ImageWriter, imageVersionMax, readImage } from './image.ts';
 import { decodeKeyedChange } from './keyed/effects.ts';
 import { KeyedTable, ledgerKey } from './keyed/keyed-table.ts';
 import type { Ledger } from './keyed/ledger.ts';
@@ -43,6 +43,7 @@ import { OffsetTable } from './offsets.ts';
 import { pageOf } from './partitions.ts';
 import { ProducerTable } from './producers.ts';
 import { readStoredBatch } from './stored-batch.ts';
+import { decodeTenantCreated, decodeTenantDeleted, TenantTable } from './tenants.ts';
 import { TopicTable } from './topics.ts';
 
 /** A committed entry, as far as the state machine looks at it. */
@@ -83,6 +84,8 @@ export class StateMachine {
   readonly nodes = new Map<number, ClusterNode>();
   /** Where nodes are that may join, beside those that the settings name, by node id. */
   readonly admitted = new Map<number, AdmittedNode>();
+  /** In the state of the system group. */
+  readonly tenants = new TenantTable();
   /** Of the entries that may be written: see `entry-types.ts`. */
   featureLevel = 1;
   clusterId = '';
@@ -160,7 +163,7 @@ export class StateMachine {
     }
   }
 
-  /** Who is in the cluster, and what its nodes can do. */
+  /** Who is in the cluster, what its nodes can do, and for whom. */
   #changeCluster(entry: AppliedEntry): void {
     const { meta } = entry;
     switch (entry.type) {
@@ -183,6 +186,12 @@ export class StateMachine {
         this.admitted.set(node.nodeId, node);
         break;
       }
+      case EntryType.tenantCreated:
+        this.tenants.create(decodeTenantCreated(meta));
+        break;
+      case EntryType.tenantDeleted:
+        this.tenants.delete(decodeTenantDeleted(meta));
+        break;
       default:
         throw unknownEntry(entry);
     }
@@ -342,7 +351,7 @@ export class StateMachine {
 
   /** Of images of this state: the newest one that all members can read. */
   get imageVersion(): number {
-    return this.featureLevel >= 2 ? 5 : 4;
+    return Math.min(this.featureLevel + 3, imageVersionMax);
   }
 
   /** What is not kept in tables. Small, so it is written at once when an image begins. */
@@ -363,6 +372,7 @@ export class StateMachine {
     if (this.imageVersion < 5) return;
     writer.uvarint(this.featureLevel).uvarint(this.admitted.size);
     for (const node of this.admitted.values()) writeAdmittedNode(writer, node);
+    if (this.imageVersion >= 6) this.tenants.write(writer);
   }
 
   /** The facts of an image of this version or an older one. */
@@ -390,6 +400,7 @@ export class StateMachine {
       const node = readAdmittedNode(reader);
       this.admitted.set(node.nodeId, node);
     }
+    if (version >= 6) this.tenants.read(reader);
   }
 }
 

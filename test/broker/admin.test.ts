@@ -194,7 +194,8 @@ test('health: 503 while the disk is too full to take records, and when it stops'
   const full = await get(node, '/health');
   assert.equal(full.status, 503);
   assert.match(JSON.stringify(await full.json()), /nearly full: produce is refused/);
-  const api = new AdminApi(node.broker, createNetCounters());
+  const { broker, tenants } = node;
+  const api = new AdminApi({ broker, net: createNetCounters(), tenants, secret: '' });
   api.isStopping = true;
   const stopping = await api.answer('/health');
   assert.equal(stopping.status, 503);

@@ -24,6 +24,7 @@ import { Reader } from '../../src/protocol/reader.ts';
 import type { Input, Output } from '../../src/protocol/schema-types.ts';
 import type { BatchOpener } from '../../src/replica/open-batch.ts';
 import type { Topic } from '../../src/state/topics.ts';
+import type { Tenants } from '../../src/tenants.ts';
 
 /** Small, quick and without waiting, where the defaults would make a test slow. */
 const quickSettings: Partial<Settings> = {
@@ -134,6 +135,10 @@ export class TestNode {
     return this.#node.adminAddress!;
   }
 
+  get tenants(): Tenants {
+    return this.#node.tenants;
+  }
+
   get broker(): Broker {
     return this.#node.broker;
   }
@@ -182,8 +187,8 @@ export class TestNode {
     return topics.byName(name)!;
   }
 
-  async connect(clientId = 'test'): Promise<TestClient> {
-    const client = await TestClient.connect(this.address, clientId);
+  async connect(clientId = 'test', at: HostPort = this.address): Promise<TestClient> {
+    const client = await TestClient.connect(at, clientId);
     this.#clients.add(client);
     return client;
   }

@@ -30,7 +30,8 @@ async function handedOverTo(isLow: boolean, roomy: number[], inSync: number[]): 
   const asked: Promise<boolean>[] = [];
   const duties = new LeaderDuties({
     ...{ replica: replica as unknown as Replica, self: node(1), level: 1 },
-    present: () => others.map((one) => ({ clusterId: 'c', node: one, level: 1 })),
+    present: () =>
+      others.map((one) => ({ clusterId: 'c', node: one, level: 1, tenantPortBase: 0 })),
     hasRoom: (nodeId) => {
       asked.push(Promise.resolve(roomy.includes(nodeId)));
       return asked.at(-1)!;

@@ -25,9 +25,11 @@ test('what is no wish is refused', () => {
 
 test('a node that says nothing of a feature level is of the first one', () => {
   const address = { host: 'h', port: 1, peerHost: 'p', peerPort: 2 };
-  const hello = { clusterId: 'c', node: { nodeId: 1, directoryId: 'd', ...address }, level: 3 };
+  const node = { nodeId: 1, directoryId: 'd', ...address };
+  const hello = { clusterId: 'c', node, level: 3, tenantPortBase: 7 };
   const bytes = encodeHello(hello);
   assert.deepEqual(decodeHello(bytes), hello);
-  assert.deepEqual(decodeHello(bytes.subarray(0, -1)), { ...hello, level: 1 });
+  assert.deepEqual(decodeHello(bytes.subarray(0, -1)), { ...hello, tenantPortBase: 0 });
+  assert.deepEqual(decodeHello(bytes.subarray(0, -2)), { ...hello, level: 1, tenantPortBase: 0 });
   assert.deepEqual(decodeHello(Buffer.concat([bytes, Buffer.from('more')])), hello);
 });

@@ -155,6 +155,7 @@ export class CrashRun {
         sync: this.#options.sync ?? 'always',
         syncIntervalMs,
         fileBytesMax: this.#fileBytesMax,
+        fileBytesMin: 600,
         fileExtentsMax: 40,
         recentBytesMax: 16_384,
         indexCacheBytesMax: 8192,

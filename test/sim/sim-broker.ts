@@ -34,12 +34,13 @@ export class SimBroker {
   readonly #world: ClusterWorld;
   readonly #node: SimNode;
   readonly #connections = new Set<SimConnection>();
+  readonly #jobs: JobThread;
 
   constructor(world: ClusterWorld, node: SimNode, replica: Replica, onFatal: (e: unknown) => void) {
     this.#world = world;
     this.#node = node;
     const { nodeId, host, port } = node.node;
-    const jobs = new JobThread(onFatal);
+    this.#jobs = new JobThread(onFatal);
     this.broker = new Broker({
       settings: withDefaults({ ...settings, 'node.id': nodeId }),
       listener: { listen: { host, port } },
@@ -49,11 +50,11 @@ export class SimBroker {
         codecs,
         log: silentLogger,
         replica,
-        jobs,
+        jobs: this.#jobs,
         apis: handlers,
         onFatal,
       },
-      opener: new OpenThread(jobs),
+      opener: new OpenThread(this.#jobs),
       cluster: {
         askNode: (to, request) => world.network.askNode(node, to, Buffer.concat(request)),
       },
@@ -85,6 +86,7 @@ export class SimBroker {
   async stop(): Promise<void> {
     this.broker.finishParked();
     await this.broker.stopJobs();
+    await this.#jobs.stop();
   }
 }
 

@@ -1,6 +1,6 @@
 /**
- * A producer that takes the leader's own word (acks=1). What it is told may be lost with the leader,
- * but nobody may give that word once another node leads: then it is known to be lost.
+ * A producer that takes the leader's own word (acks=1). What it is told may be lost with the
+ * leader, but nobody may give that word once another node leads: then it is known to be lost.
  */
 import assert from 'node:assert/strict';
 import { codecs } from '../../src/core/codecs.ts';

@@ -115,7 +115,7 @@ export class SimNode {
       clock: this.clock,
       random: this.world.random,
       voter: this.id,
-      isFounder: this.#nodeId === 1 && this.#wiped === 0,
+      founders: this.#nodeId === 1 && this.#wiped === 0 ? [this.id] : [],
       group: {
         peers: {
           send: (message, entries) => this.world.network.send(this, message, entries),
@@ -132,7 +132,7 @@ export class SimNode {
       times: { electionTimeoutMs: 100, heartbeatMs: 15, missedMs: 500 },
       journal: {
         ...{ sync: 'always', syncIntervalMs: 50, fileExtentsMax: 50 },
-        ...this.world.sizes,
+        ...{ ...this.world.sizes, fileBytesMin: 600 },
         ...{ recentBytesMax: 16_384, indexCacheBytesMax: 8192 },
         ...{ aheadBytesMin: 200, besideSyncMsMin: 1 },
       },
@@ -186,7 +186,8 @@ export class SimNode {
 
   /** What it says of itself to the others. */
   #hello(): Hello {
-    return { clusterId: this.replica?.state.clusterId ?? '', node: this.node, level: this.level };
+    const clusterId = this.replica?.state.clusterId ?? '';
+    return { clusterId, node: this.node, level: this.level, tenantPortBase: 0 };
   }
 
   #present(): Hello[] {
