@@ -18,6 +18,8 @@ import { folderOf, type NodeParts, TenantHost, tenantsFolder } from './tenant-ho
 /** How often it is looked after tenants that could not be opened, and those that are led here. */
 const lookMs = 1000;
 
+const openedAtOnceMax = 8;
+
 export interface TenantsOptions {
   readonly parts: NodeParts;
   /** The default tenant: the table of the others is in its state. */
@@ -161,9 +163,12 @@ export class Tenants implements TenantsPort {
         if (tenants.get(number) === undefined) await this.#drop(number, host);
       }
       await this.#removeLeftovers();
-      for (const tenant of [...tenants.all()]) {
-        if (!this.#hosts.has(tenant.number) && !this.#isStopped) await this.#open(tenant);
-      }
+      const missing = [...tenants.all()].filter(({ number }) => !this.#hosts.has(number));
+      const next = missing.values();
+      const openAll = async (): Promise<void> => {
+        for (const tenant of next) if (!this.#isStopped) await this.#open(tenant);
+      };
+      await Promise.all(Array.from({ length: openedAtOnceMax }, openAll));
     }
   }
 

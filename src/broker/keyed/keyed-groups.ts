@@ -66,7 +66,6 @@ export class KeyedGroups implements GroupFollower {
       onPlansDropped: () => this.#startOver(),
       onFollowing: () => this.#leave(),
     });
-    this.#tickLater();
   }
 
   bySlot(topicId: string, slot: number): Delivery | undefined {
@@ -157,7 +156,6 @@ export class KeyedGroups implements GroupFollower {
   stop(): void {
     this.#isStopped = true;
     this.#cancelTimer?.();
-    this.watch.stop();
     for (const delivery of this.all()) delivery.stop();
   }
 
@@ -212,6 +210,7 @@ export class KeyedGroups implements GroupFollower {
     this.#byGroup.set(ledger.groupId, deliveries);
     deliveries.set(topic.id, delivery);
     this.#bySlot.set(slotKey(topic.id, ledger.slot), delivery);
+    this.#tickLater();
     const members = group === undefined ? [] : [...group.members.values()];
     if (members.length > 0) {
       const facts = members.map((member) =>
@@ -434,15 +433,17 @@ export class KeyedGroups implements GroupFollower {
     }
   }
 
-  /** Leases, backoffs and what else is due. */
+  /** Leases, backoffs and what else is due, as long as there is any delivery. */
   #tickLater(): void {
-    if (this.#isStopped) return;
+    if (this.#isStopped || this.#cancelTimer !== undefined || this.#bySlot.size === 0) return;
     this.#cancelTimer = this.#broker.clock.after(tickMs, () => {
+      this.#cancelTimer = undefined;
       const now = this.now();
       if (this.#haveSettingsChanged) this.#changeSettings();
       for (const deliveries of this.#byGroup.values()) {
         for (const delivery of deliveries.values()) this.#tick(delivery, now);
       }
+      this.watch.tick(now);
       this.#tickLater();
     });
   }

@@ -32,32 +32,24 @@ export class LeaseWatch {
   readonly #warned = new WeakMap<Member, Warned>();
   /** In which keys were seen to be pinned. */
   readonly #pinned = new WeakSet<Delivery>();
+  #nextMs = 0;
   #booksMs = 0;
-  #cancelTimer: (() => void) | undefined;
-  #isStopped = false;
 
   constructor(broker: Broker, deliveries: () => Iterable<Delivery>) {
     this.#broker = broker;
     this.#deliveries = deliveries;
-    this.#lookLater();
   }
 
-  stop(): void {
-    this.#isStopped = true;
-    this.#cancelTimer?.();
+  /** Called often; looks once a second. */
+  tick(now: Now): void {
+    if (now.monotonicMs < this.#nextMs) return;
+    this.#nextMs = now.monotonicMs + lookMs;
+    this.#look(now);
   }
 
   /** Whether `delivery.ack=poll` would have helped. */
   wantsPoll(delivery: Delivery): boolean {
     return this.#pinned.has(delivery) && delivery.settings.ack !== 'poll';
-  }
-
-  #lookLater(): void {
-    if (this.#isStopped) return;
-    this.#cancelTimer = this.#broker.clock.after(lookMs, () => {
-      this.#look(this.#broker.keyed.now());
-      this.#lookLater();
-    });
   }
 
   #look(now: Now): void {
