@@ -36,7 +36,7 @@ class Rig {
     for (let lane = 0; lane < lanes; lane++) {
       const member = { id: `m${lane}`, traits: promptTraits, leaseMs: 1e9, sessionMs: 1e9 };
       this.dispatcher.addMember(member);
-      this.dispatcher.openRange(lane, member.id);
+      this.dispatcher.openRange(lane, member.id, this.#now);
     }
   }
 

@@ -168,7 +168,7 @@ export class Delivery {
   /** The lane goes to somebody else, or to nobody. */
   endLane(lane: number): void {
     this.emptyParked(lane);
-    this.dispatcher.closeLane(lane);
+    this.dispatcher.closeLane(lane, this.#broker.keyed.now());
   }
 
   /**

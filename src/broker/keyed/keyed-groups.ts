@@ -253,7 +253,7 @@ export class KeyedGroups implements GroupFollower {
       const present = dispatcher.presentRange(lane);
       if (present?.member.id === memberId || !dispatcher.members.has(memberId)) continue;
       delivery.endLane(lane);
-      dispatcher.openRange(lane, memberId);
+      dispatcher.openRange(lane, memberId, this.now());
     }
     delivery.flush();
     delivery.serveSoon();
@@ -293,7 +293,7 @@ export class KeyedGroups implements GroupFollower {
       const present = given.filter(({ isPresent }) => isPresent).map(({ lane }) => lane);
       for (const lane of lanes) delivery.emptyParked(lane);
       dispatcher.giveUp(member.memberId, lanes, member.isAskedToRejoin, now);
-      for (const lane of present) dispatcher.openRange(lane, member.memberId);
+      for (const lane of present) dispatcher.openRange(lane, member.memberId, now);
       delivery.flush();
       delivery.serveSoon();
     }
@@ -306,7 +306,7 @@ export class KeyedGroups implements GroupFollower {
       const lanes = [...ranges].filter(({ isPresent }) => isPresent).map(({ lane }) => lane);
       this.#removeFrom(delivery, former.memberId, 'died');
       dispatcher.addMember(this.#facts.of(delivery.groupId, member, delivery.settings));
-      for (const lane of lanes) dispatcher.openRange(lane, member.memberId);
+      for (const lane of lanes) dispatcher.openRange(lane, member.memberId, this.now());
       delivery.flush();
     }
   }

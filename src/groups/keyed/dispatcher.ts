@@ -141,10 +141,10 @@ export class Dispatcher {
   }
 
   /** A lane gets an owner, who begins at the returned lane number. */
-  openRange(lane: number, memberId: string): number {
+  openRange(lane: number, memberId: string, now: Now): number {
     const member = this.members.get(memberId);
     assert(member !== undefined, 'lanes go to members');
-    this.closeLane(lane);
+    this.closeLane(lane, now);
     this.plan({ kind: 'rangeOpened', lane, memberId });
     return this.#addRange(lane, member, this.ledger.present(lane)!).start;
   }
@@ -163,13 +163,14 @@ export class Dispatcher {
   }
 
   /** The lane's present range ends; what is in hand stays where it is. */
-  closeLane(lane: number): void {
+  closeLane(lane: number, now: Now): void {
     const range = this.presentRange(lane);
     if (range === undefined) return;
     this.ahead.withdraw(range);
     this.plan({ kind: 'rangeClosed', lane });
     range.isPresent = false;
     range.closedAt = range.member.grants;
+    this.stranded.onClosed(range, now);
     this.dropIfDone(range);
   }
 
@@ -207,13 +208,13 @@ export class Dispatcher {
     if (member === undefined) return;
     const given = [...member.ranges].filter(({ lane }) => lanes.includes(lane));
     if (!member.traits.rejoinsBetweenHandlers) {
-      for (const range of given) if (range.isPresent) this.closeLane(range.lane);
+      for (const range of given) if (range.isPresent) this.closeLane(range.lane, now);
       return;
     }
     if (!isAsked) this.failures.onFailure(member, fromStarts(given), 'given up', now);
     for (const range of given) {
       this.returnFrom(range, range.start, now);
-      if (range.isPresent) this.closeLane(range.lane);
+      if (range.isPresent) this.closeLane(range.lane, now);
       else this.dropIfDone(range);
     }
     this.failures.settle(now);
@@ -229,7 +230,7 @@ export class Dispatcher {
     for (const kept of member.kept.splice(0)) for (const key of kept.keys) this.board.letGo(key);
     for (const range of ranges) {
       this.returnFrom(range, range.start, now);
-      if (range.isPresent) this.closeLane(range.lane);
+      if (range.isPresent) this.closeLane(range.lane, now);
       else this.dropIfDone(range);
     }
     this.members.delete(memberId);
@@ -323,6 +324,7 @@ export class Dispatcher {
       this.#finish(range, range.start, to, keeps, now);
       this.dropIfDone(range);
     }
+    this.#finishTakenAgain(member, lane, to, now);
     const finished = before - member.unfinished;
     if (finished > 0) {
       const demand = demandOf(this, member);
@@ -333,6 +335,37 @@ export class Dispatcher {
     const isBeyond = to > end && ranges.length > 0;
     if (isBeyond) this.counters.commitsBeyond++;
     return { isBeyond };
+  }
+
+  /**
+   * A commit covers what the member was given again since, as it had it before: that comes back to
+   * nobody. It is in its hand once more, though, so its key stays there; and the commit tells
+   * nothing of what was granted later.
+   */
+  #finishTakenAgain(member: Member, lane: number, to: number, now: Now): void {
+    for (const { range, n } of this.stranded.takenAgainBelow(member, lane, to)) {
+      const ref = range.ref(n);
+      if (ref === none || range.countIn(n, n + 1) === 0) continue;
+      const key = this.board.store.key[ref]!;
+      this.failures.forget(ref);
+      this.board.finish(ref, key >= 0);
+      range.set(n, none);
+      this.plan({ kind: 'finished', lane: range.lane, from: n, to: n + 1 });
+      this.counters.finished++;
+      member.unfinished--;
+      if (n >= range.proven) {
+        member.inHand--;
+        member.leaseStartMs = now.monotonicMs;
+      }
+      if (key >= 0) this.#keepKeys(range, [key], n);
+      this.dropIfDone(range);
+    }
+  }
+
+  /** The keys stay with the member until it commits what was granted behind lane number `n`. */
+  #keepKeys(range: LaneRange, keys: readonly number[], n: number): void {
+    const { kept, traits } = range.member;
+    kept.push({ keys, untilGrant: range.ordinalOf(n) + traits.commitLag, rangeId: range.id });
   }
 
   /** Finishes the grants of `[from, to)`; `keeps` holds back their keys (see `KeptKeys`). */
@@ -365,11 +398,8 @@ export class Dispatcher {
     range.proven = Math.max(range.proven, to);
     range.finished = Math.max(range.finished, to);
     range.trim();
+    if (keys.length > 0) this.#keepKeys(range, keys, to - 1);
     const ordinal = range.ordinalOf(to - 1);
-    if (keys.length > 0) {
-      const untilGrant = ordinal + member.traits.commitLag;
-      member.kept.push({ keys, untilGrant, rangeId: range.id });
-    }
     this.#letGoBefore(member, ordinal);
     this.stranded.onProgress(member, ordinal, now);
   }

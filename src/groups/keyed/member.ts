@@ -11,6 +11,16 @@ export interface KeptKeys {
   readonly untilGrant: number;
 }
 
+/** A record of a former range that its member was given again (see Stranded). */
+export interface TakenAgain {
+  /** As it was granted before. */
+  readonly former: LaneRange;
+  readonly formerN: number;
+  /** As it is granted now. */
+  range: LaneRange;
+  n: number;
+}
+
 /** A record with failed deliveries that a member has in hand. */
 export interface HeldSuspect {
   readonly range: LaneRange;
@@ -60,8 +70,12 @@ export class Member {
   isAnswerFull = false;
   /** Unproven ones of the last answer with records. */
   lastAnswerRecords = 0;
-  /** When it was last looked at whether it takes up again what it keeps (see Stranded). */
+  /**
+   * Since when it may be waiting beside what it keeps of former ranges (see Stranded): a range
+   * ended with something in hand, or it was looked at whether it takes that up again. Monotonic.
+   */
   keptSinceMs = 0;
+  takenAgain: TakenAgain[] = [];
   /** Its window was used up since its last commit. */
   wasFull = false;
   kept: KeptKeys[] = [];

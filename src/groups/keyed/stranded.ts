@@ -2,7 +2,7 @@ import type { Now } from '../deadlines.ts';
 import type { Dispatcher } from './dispatcher.ts';
 import { beginAnswer, type Granted } from './grant.ts';
 import type { LaneRange } from './lane-range.ts';
-import type { KeptKeys, Member } from './member.ts';
+import type { KeptKeys, Member, TakenAgain } from './member.ts';
 import { none } from './record-store.ts';
 
 /**
@@ -17,6 +17,11 @@ export class Stranded {
 
   constructor(dispatcher: Dispatcher) {
     this.#dispatcher = dispatcher;
+  }
+
+  /** What is in hand of a range that has ended is kept: only now can it be waited beside that. */
+  onClosed({ member, grants }: LaneRange, now: Now): void {
+    if (grants.records > 0) member.keptSinceMs = now.monotonicMs;
   }
 
   /** The member proved or committed what was granted to it as its `ordinal`th, from 0. */
@@ -58,6 +63,7 @@ export class Stranded {
   takeAgain(member: Member, now: Now): void {
     // It is looked at again after as long a wait, should it come to nothing now.
     member.keptSinceMs = now.monotonicMs;
+    member.takenAgain = member.takenAgain.filter(({ range, n }) => range.countIn(n, n + 1) > 0);
     const { waiters, board } = this.#dispatcher;
     const waiter = waiters.of(member)!;
     const to = waiter.ranges[0]!;
@@ -99,6 +105,7 @@ export class Stranded {
     const runs: number[] = [];
     for (const n of numbers) {
       const ref = former.ref(n);
+      this.#noteTakenAgain(former, n, to);
       if (n < former.proven) member.inHand++;
       former.set(n, none);
       this.#dispatcher.plan({ kind: 'returned', lane: former.lane, from: n, to: n + 1 });
@@ -112,9 +119,31 @@ export class Stranded {
     return beginAnswer(member, [to], now)[0]!;
   }
 
-  /** The record that it keeps which was granted last: the handler is hardly at that one. */
+  /** The next number of `to` will stand for what was number `n` of `former`. */
+  #noteTakenAgain(former: LaneRange, n: number, to: LaneRange): void {
+    const { member } = to;
+    for (const taken of member.takenAgain) {
+      if (taken.range !== former || taken.n !== n) continue;
+      taken.range = to;
+      taken.n = to.grantedEnd;
+    }
+    member.takenAgain.push({ former, formerN: n, range: to, n: to.grantedEnd });
+  }
+
+  /** As which grants the member has now what a commit at lane number `to` covers of former ones. */
+  takenAgainBelow(member: Member, lane: number, to: number): TakenAgain[] {
+    return member.takenAgain.filter(
+      ({ former, formerN }) => former.lane === lane && formerN < to && to <= former.end,
+    );
+  }
+
+  /**
+   * The oldest record of the key, of all that it keeps, that it was granted last: the handler is
+   * hardly at that one.
+   */
   #lastKept(member: Member): KeptRecord | undefined {
     let last: KeptRecord | undefined;
+    const keys = new Set<number>();
     for (const range of member.ranges) {
       if (range.isPresent) continue;
       range.grants.forEach(range.start, range.end, (from, count, partition, offset) => {
@@ -123,6 +152,9 @@ export class Stranded {
           const ref = range.ref(n);
           // Not loaded yet after a restart, or deleted.
           if (ref === none || finished.has(offset + n - from)) continue;
+          const key = this.#dispatcher.board.store.key[ref]!;
+          if (key >= 0 && keys.has(key)) continue;
+          keys.add(key);
           const ordinal = range.ordinalOf(n);
           if (last === undefined || ordinal >= last.ordinal) last = { range, n, ref, ordinal };
         }

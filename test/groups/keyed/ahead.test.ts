@@ -16,7 +16,7 @@ function group(keys: readonly string[]) {
   const dispatcher = newDispatcher(keyedSettings);
   for (const [lane, id] of ['m', 'other'].entries()) {
     dispatcher.addMember({ id, traits: promptTraits, leaseMs: 5000, sessionMs: 5000 });
-    dispatcher.openRange(lane, id);
+    dispatcher.openRange(lane, id, at(0));
   }
   file(dispatcher, keys);
   return dispatcher;
@@ -144,7 +144,7 @@ describe('records that are granted ahead of a fetch', () => {
     const dispatcher = group(['a', 'b', 'c', 'd']);
     fetch(dispatcher, 0);
     grantAhead(dispatcher, 1);
-    dispatcher.openRange(0, 'other');
+    dispatcher.openRange(0, 'other', at(0));
     assert.deepEqual(offsets(fetch(dispatcher, 2)), [2, 3]);
   });
 

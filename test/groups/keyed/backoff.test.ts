@@ -12,7 +12,7 @@ const dayMs = 86_400_000;
 
 function join(dispatcher: Dispatcher, id: string): void {
   dispatcher.addMember({ id, traits: earlyTraits, leaseMs: 300_000, sessionMs: 45_000 });
-  dispatcher.openRange(0, id);
+  dispatcher.openRange(0, id, at(0));
 }
 
 function file(dispatcher: Dispatcher, wallMs: number): void {

@@ -57,17 +57,18 @@ describe('keyed delivery, random histories', () => {
   });
 
   it(`keeps its invariants in ${histories} histories from seed ${firstSeed} on`, () => {
-    let [checks, deliveries, deadLetters, ahead] = [0, 0, 0, 0];
+    let [checks, deliveries, deadLetters, ahead, again] = [0, 0, 0, 0, 0];
     for (let seed = firstSeed; seed < firstSeed + histories; seed++) {
       const world = live(seed);
       checks += world.checks;
       deadLetters += world.deadLetters;
       ahead += world.aheadCount;
+      again += world.committedAgain;
       for (const record of world.records) deliveries += record.deliveries;
     }
     assert.ok(checks > 0 && deliveries > 0 && ahead > 0);
     process.stdout.write(
-      `# ${checks} checks, ${deliveries} deliveries, ${deadLetters} dead, ${ahead} ahead\n`,
+      `# ${checks} checks, ${deliveries} deliveries, ${deadLetters} dead, ${ahead} ahead, ${again} again\n`,
     );
   });
 });

@@ -1,30 +1,35 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import type { Dispatcher } from '../../../src/groups/keyed/dispatcher.ts';
 import { earlyTraits } from './clients.ts';
 import { at, keyedSettings, newDispatcher } from './support.ts';
 
 const settings = { ...keyedSettings, retryBackoffMs: 1000, retryBackoffMsMax: 60_000 };
 
+/** Commits what is handled only. */
+const lateTraits = { ...earlyTraits, commitsHandledOnly: true };
+
+function file(dispatcher: Dispatcher, position: number, keys: readonly string[]): void {
+  const ends = keys.map((_, i) => 10 * (i + 1));
+  const place = { partition: 0, baseOffset: position * 100, position, bytes: 1000 };
+  const batch = { ...place, offsetCount: keys.length, keys, ends };
+  dispatcher.filing.file(batch, at(0));
+}
+
 /** One consumer that rejoined in the background, with records of its former range in hand. */
-function rejoined(keys: readonly string[]) {
+function rejoined(keys: readonly string[], rejoinedMs = 10, traits = earlyTraits) {
   const dispatcher = newDispatcher(settings);
-  dispatcher.addMember({ id: 'm', traits: earlyTraits, leaseMs: 300_000, sessionMs: 45_000 });
-  dispatcher.openRange(0, 'm');
-  dispatcher.filing.file(
-    {
-      ...{ partition: 0, baseOffset: 0, position: 0, bytes: 1000, keys },
-      offsetCount: keys.length,
-      ends: keys.map((_, i) => 10 * (i + 1)),
-    },
-    at(0),
-  );
+  dispatcher.addMember({ id: 'm', traits, leaseMs: 300_000, sessionMs: 45_000 });
+  dispatcher.openRange(0, 'm', at(0));
+  file(dispatcher, 0, keys);
   const fetch = () => {
     const range = dispatcher.presentRange(0)!;
     return { member: range.member, ranges: [range], bytesMax: 1000, laneBytesMax: 1000 };
   };
   assert.equal(dispatcher.grant(fetch(), at(0)).length, 1);
-  dispatcher.giveUp('m', [0], true, at(10));
-  dispatcher.openRange(0, 'm');
+  const former = dispatcher.presentRange(0)!;
+  dispatcher.giveUp('m', [0], true, at(rejoinedMs));
+  dispatcher.openRange(0, 'm', at(rejoinedMs));
   dispatcher.waiters.park(fetch());
   const served: number[] = [];
   const serve = (ms: number) => {
@@ -34,14 +39,60 @@ function rejoined(keys: readonly string[]) {
     });
     return served;
   };
-  return { dispatcher, serve, fetch };
+  return { dispatcher, serve, fetch, former };
 }
 
-test('a member that waits beside what it keeps is given its last key again, alone', () => {
-  const { dispatcher, serve } = rejoined(['a', 'c', 'b', 'c']);
-  assert.deepEqual(serve(44_000), [], 'a handler may be at it');
-  assert.deepEqual(serve(45_100), [2], 'both records of the key that was granted last');
+test('a member that waits beside what it keeps is given a key of it again, alone', () => {
+  const { dispatcher, serve } = rejoined(['a', 'b', 'c', 'c']);
+  assert.deepEqual(serve(45_000), [], 'a handler may be at it');
+  assert.deepEqual(serve(45_010), [2], 'both records of the last key');
   assert.equal(dispatcher.board.readyKeys, 0, 'nobody else gets any of it');
+});
+
+test('it is the key whose first record was granted last: no handler has come to it', () => {
+  const { serve } = rejoined(['a', 'c', 'b', 'a']);
+  assert.deepEqual(serve(45_010), [1], 'b');
+});
+
+test('the wait begins when the lane ends, however long the handler has been at it by then', () => {
+  const { serve } = rejoined(['a', 'b'], 44_000);
+  assert.deepEqual(serve(88_900), []);
+  assert.deepEqual(serve(89_000), [1]);
+});
+
+test('a commit in the former range finishes what was given again, whose key stays', () => {
+  const { dispatcher, serve, fetch, former } = rejoined(['a', 'a'], 10, lateTraits);
+  serve(45_010);
+  dispatcher.commit('m', 0, former.start + 1, at(46_000));
+  assert.ok(dispatcher.ledger.finished(0).has(0), 'it is acknowledged');
+  dispatcher.addMember({ id: 'other', traits: lateTraits, leaseMs: 300_000, sessionMs: 45_000 });
+  file(dispatcher, 1, ['a']);
+  assert.equal(dispatcher.board.readyKeys, 0, 'the record is in the hand of the member again');
+  const { end } = dispatcher.presentRange(0)!;
+  dispatcher.commit('m', 0, end, at(58_000));
+  assert.equal(dispatcher.board.readyKeys, 1, 'now it has come back for more');
+  assert.equal(dispatcher.grant(fetch(), at(58_000))[0]?.to, end + 1);
+});
+
+test('what is finished so stays finished when the member dies', () => {
+  const { dispatcher, serve, former } = rejoined(['a'], 10, lateTraits);
+  serve(45_010);
+  dispatcher.commit('m', 0, former.end, at(46_000));
+  dispatcher.removeMember('m', 'died', at(46_100));
+  assert.equal(dispatcher.board.readyKeys + dispatcher.ledger.trials.size, 0);
+});
+
+test('a key of which that was the last record stays until the member has come back for more', () => {
+  const { dispatcher, serve, fetch, former } = rejoined(['a'], 10, lateTraits);
+  serve(45_010);
+  dispatcher.commit('m', 0, former.end, at(46_000));
+  assert.ok(dispatcher.ledger.finished(0).has(0));
+  file(dispatcher, 1, ['a', 'b']);
+  assert.equal(dispatcher.board.readyKeys, 1, 'b');
+  const [granted] = dispatcher.grant(fetch(), at(46_100));
+  assert.equal(granted!.to - granted!.from, 2, 'both');
+  dispatcher.commit('m', 0, granted!.to, at(58_000));
+  assert.equal(dispatcher.board.keys.size, 0);
 });
 
 test('when it commits that, the rest of what it kept comes back', () => {

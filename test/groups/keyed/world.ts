@@ -45,6 +45,8 @@ export class World {
   #reread: number | undefined;
   checks = 0;
   aheadCount = 0;
+  /** Records that were finished by a commit in the range before the one that they are granted in. */
+  committedAgain = 0;
   lastAction = '';
 
   constructor(rng: Rng, settings: DispatcherSettings) {
@@ -305,7 +307,22 @@ export class World {
       record.isFinished = true;
       record.grant = undefined;
     }
+    this.#finishTakenAgain(client, lane, state.handled);
     this.dispatcher.commit(client.id, lane, state.handled, this.now);
+  }
+
+  /** What it was given again since is finished by a commit of it as it had it before. */
+  #finishTakenAgain({ id }: Client, lane: number, to: number): void {
+    const takenAgain = this.dispatcher.members.get(id)?.takenAgain ?? [];
+    for (const { former, formerN, range, n } of takenAgain) {
+      if (former.lane !== lane || formerN >= to || to > former.end) continue;
+      range.grants.forEach(n, n + 1, (_n, _count, partition, offset) => {
+        const record = this.#byPlace.get(`${partition}:${offset}`)!;
+        record.isFinished = true;
+        record.grant = undefined;
+        this.committedAgain++;
+      });
+    }
   }
 
   #join(): void {
@@ -334,7 +351,7 @@ export class World {
   #giveLane(lane: number, owner: Client): void {
     const present = this.dispatcher.presentRange(lane);
     if (present !== undefined) this.#wakeEmpty(present.member.id);
-    const start = this.dispatcher.openRange(lane, owner.id);
+    const start = this.dispatcher.openRange(lane, owner.id, this.now);
     // One that had the lane before and never gave it up goes on where it is.
     if (owner.lanes.has(lane)) return;
     owner.lanes.set(lane, { position: start, queue: [], handled: -1 });
