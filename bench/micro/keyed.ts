@@ -71,7 +71,7 @@ class Rig {
 
   commit(lane: number): void {
     const range = this.dispatcher.presentRange(lane)!;
-    this.dispatcher.commit(range.member.id, lane, range.end, this.#now);
+    this.dispatcher.commit(range.member.id, new Map([[lane, range.end]]), this.#now);
     this.dispatcher.takeEffects();
   }
 }

@@ -11,7 +11,7 @@ import type { Broker } from './broker.ts';
 import { coordinatorError } from './coordinator-errors.ts';
 import { defineHandler, type RequestContext } from './handler.ts';
 import type { Delivery } from './keyed/delivery.ts';
-import { commitLane } from './keyed/lane-offsets.ts';
+import { commitLanes } from './keyed/lane-offsets.ts';
 
 type RequestPartition = OffsetCommitRequest['topics'][number]['partitions'][number];
 /** The error of a partition that is refused by itself, or undefined: it gets what the rest gets. */
@@ -85,20 +85,17 @@ function takeLanes(
   { groupId, memberId }: OffsetCommitRequest,
   offsets: Map<number, CommittedOffset>,
 ): Set<Delivery> {
-  const deliveries = new Set<Delivery>();
+  const commits = new Map<Delivery, Map<number, number>>();
   const { partitions } = broker.replica.state.topics;
   for (const [partition, { offset }] of offsets) {
-    const lane = {
-      topic: partitions.topic(partition)!,
-      index: partitions.index(partition),
-      offset,
-    };
-    const delivery = commitLane(broker, groupId, memberId, lane);
+    const delivery = broker.keyed.get(groupId, partitions.topic(partition)!.id);
     if (delivery === undefined) continue;
-    deliveries.add(delivery);
+    const lanes = commits.get(delivery) ?? new Map<number, number>();
+    commits.set(delivery, lanes.set(partitions.index(partition), offset));
     offsets.delete(partition);
   }
-  return deliveries;
+  for (const [delivery, lanes] of commits) commitLanes(broker, delivery, memberId, lanes);
+  return new Set(commits.keys());
 }
 
 /** Which stored partitions a request names, and the answer in the request's order. */

@@ -1,5 +1,4 @@
 import type { CommittedOffset } from '../../state/commands.ts';
-import type { Topic } from '../../state/topics.ts';
 import type { Broker } from '../broker.ts';
 import type { Client } from '../handler.ts';
 import type { Delivery } from './delivery.ts';
@@ -82,41 +81,25 @@ export function shownOffset(
   return offsetOf(end - unfinished, `keyed delivery: all below ${low} is finished`);
 }
 
-export interface LaneCommit {
-  readonly topic: Topic;
-  readonly index: number;
-  readonly offset: number;
-}
-
-/**
- * What a commit says of a topic in keyed delivery. Answers false where there is none, and the
- * offset is one of the log.
- */
-export function commitLane(
+/** What a commit says of a topic in keyed delivery: offsets by the lanes that they are for. */
+export function commitLanes(
   broker: Broker,
-  groupId: string,
+  delivery: Delivery,
   memberId: string,
-  { topic, index, offset }: LaneCommit,
-): Delivery | undefined {
-  const delivery = broker.keyed.get(groupId, topic.id);
-  if (delivery === undefined) return undefined;
-  const { dispatcher } = delivery;
-  if (memberId === '') {
-    reset(broker, delivery, topic.partitions[index]!, offset);
-    return delivery;
+  offsets: ReadonlyMap<number, number>,
+): void {
+  const { dispatcher, topic, groupId } = delivery;
+  const numbers = new Map<number, number>();
+  for (const [lane, offset] of offsets) {
+    if (memberId === '') reset(broker, delivery, topic.partitions[lane]!, offset);
+    else if (!isLaneOffset(offset)) {
+      broker.keyed.notices.onLogOffsets(groupId, memberId, topic.name);
+    } else if (slotOf(offset) === delivery.slot) numbers.set(lane, numberOf(offset));
   }
-  if (!isLaneOffset(offset)) {
-    broker.keyed.notices.onLogOffsets(groupId, memberId, topic.name);
-    return delivery;
-  }
-  if (slotOf(offset) !== delivery.slot) return delivery;
-  const now = broker.keyed.now();
-  const { isBeyond } = dispatcher.commit(memberId, index, numberOf(offset), now);
-  if (isBeyond) {
-    const facts = { groupId, memberId, topic: topic.name, lane: index, offset };
+  for (const lane of dispatcher.commit(memberId, numbers, broker.keyed.now())) {
+    const facts = { groupId, memberId, topic: topic.name, lane, offset: offsets.get(lane) };
     broker.log.warn(facts, 'a commit beyond all that the member was given changes nothing');
   }
-  return delivery;
 }
 
 /** An operator moves a group without members. The value that is shown changes nothing. */

@@ -9,7 +9,7 @@ import { type FailureSettings, Failures, type RangePart } from './failures.ts';
 import { Filing } from './filing.ts';
 import { type Granted, grantRecords } from './grant.ts';
 import { LaneRange } from './lane-range.ts';
-import { Member, type NewMember } from './member.ts';
+import { type KeptKeys, Member, type NewMember } from './member.ts';
 import { provenBy } from './proofs.ts';
 import { none } from './record-store.ts';
 import { demandOf } from './room.ts';
@@ -302,76 +302,57 @@ export class Dispatcher {
       this.failures.onProgress(member);
       this.stranded.onProgress(member, range.ordinalOf(to - 1), now);
     }
-    if (this.settings.finishesProven) this.#finish(range, range.finished, to, false, now);
+    if (!this.settings.finishesProven) return;
+    const ordinal = this.#finish(range, range.finished, to, now, false);
+    this.#onCameBack(member, ordinal, member.kept.length, now);
   }
 
   /**
-   * A commit at lane number `to` finishes what is below it of the range in which it lies. It says
-   * nothing of former ranges: a client that rejoined in the background has dropped what it had
-   * queued of them, and goes on in the new one. Answers whether it lies beyond all that the member
-   * was given; then it changes nothing.
+   * A commit of lanes, each up to a lane number: it finishes what is below that of the range in
+   * which it lies. It says nothing of former ranges: a client that rejoined in the background has
+   * dropped what it had queued of them, and goes on in the new one. It is one statement: what it
+   * tells of the rest that the member has is looked at when all lanes are finished. Answers lanes
+   * whose number lies beyond all that the member was given; there it changes nothing.
    */
-  commit(memberId: string, lane: number, to: number, now: Now): { isBeyond: boolean } {
-    const ranges = this.rangesOf(memberId, lane);
+  commit(memberId: string, lanes: ReadonlyMap<number, number>, now: Now): number[] {
     const member = this.members.get(memberId);
-    if (member === undefined) return { isBeyond: false };
-    const keeps = !member.traits.commitsHandledOnly;
+    if (member === undefined) return [];
     const before = member.unfinished;
-    let end = 0;
-    for (const range of ranges) {
-      end = Math.max(end, range.end);
-      if (to <= range.start || to > range.end) continue;
-      this.#finish(range, range.start, to, keeps, now);
-      this.dropIfDone(range);
+    const keptBefore = member.kept.length;
+    const beyond: number[] = [];
+    let ordinal = -1;
+    for (const [lane, to] of lanes) {
+      const ranges = this.rangesOf(memberId, lane);
+      if (ranges.length > 0 && ranges.every(({ end }) => to > end)) beyond.push(lane);
+      for (const range of ranges) {
+        if (to <= range.start || to > range.end) continue;
+        ordinal = Math.max(ordinal, this.#finish(range, range.start, to, now));
+      }
+      this.stranded.finishTakenAgain(member, lane, to, now);
     }
-    this.#finishTakenAgain(member, lane, to, now);
+    this.counters.commitsBeyond += beyond.length;
     const finished = before - member.unfinished;
-    if (finished > 0) {
-      const demand = demandOf(this, member);
-      member.window.onCommit(finished, member.unfinished, member.wasFull, demand);
-      member.wasFull = false;
-      this.failures.onProgress(member);
-    }
-    const isBeyond = to > end && ranges.length > 0;
-    if (isBeyond) this.counters.commitsBeyond++;
-    return { isBeyond };
+    this.#onCameBack(member, ordinal, keptBefore, now);
+    for (const range of [...member.ranges]) this.dropIfDone(range);
+    if (finished > 0) this.#onCommitted(member, finished);
+    return beyond;
+  }
+
+  #onCommitted(member: Member, finished: number): void {
+    const demand = demandOf(this, member);
+    member.window.onCommit(finished, member.unfinished, member.wasFull, demand);
+    member.wasFull = false;
+    this.failures.onProgress(member);
   }
 
   /**
-   * A commit covers what the member was given again since, as it had it before: that comes back to
-   * nobody. It is in its hand once more, though, so its key stays there; and the commit tells
-   * nothing of what was granted later.
+   * Finishes the grants of `[from, to)`, and keeps their keys where a commit covers more than what
+   * is handled (see `KeptKeys`). Answers as which one of the member's grants the last one was
+   * granted, -1 if there were none.
    */
-  #finishTakenAgain(member: Member, lane: number, to: number, now: Now): void {
-    for (const { range, n } of this.stranded.takenAgainBelow(member, lane, to)) {
-      const ref = range.ref(n);
-      if (ref === none || range.countIn(n, n + 1) === 0) continue;
-      const key = this.board.store.key[ref]!;
-      this.failures.forget(ref);
-      this.board.finish(ref, key >= 0);
-      range.set(n, none);
-      this.plan({ kind: 'finished', lane: range.lane, from: n, to: n + 1 });
-      this.counters.finished++;
-      member.unfinished--;
-      if (n >= range.proven) {
-        member.inHand--;
-        member.leaseStartMs = now.monotonicMs;
-      }
-      if (key >= 0) this.#keepKeys(range, [key], n);
-      this.dropIfDone(range);
-    }
-  }
-
-  /** The keys stay with the member until it commits what was granted behind lane number `n`. */
-  #keepKeys(range: LaneRange, keys: readonly number[], n: number): void {
-    const { kept, traits } = range.member;
-    kept.push({ keys, untilGrant: range.ordinalOf(n) + traits.commitLag, rangeId: range.id });
-  }
-
-  /** Finishes the grants of `[from, to)`; `keeps` holds back their keys (see `KeptKeys`). */
-  #finish(range: LaneRange, from: number, to: number, keeps: boolean, now: Now): void {
+  #finish(range: LaneRange, from: number, to: number, now: Now, keeps = keepsKeys(range)): number {
     const count = range.countIn(from, to);
-    if (count === 0) return;
+    if (count === 0) return -1;
     const { member } = range;
     const unproven = range.countIn(Math.max(from, range.proven), to);
     const keys: number[] = [];
@@ -395,22 +376,29 @@ export class Dispatcher {
       member.leaseStartMs = now.monotonicMs;
       this.#noteHandled(member, unproven, now);
     }
+    // What is trimmed has no ordinal of its own any more.
+    const ordinal = range.ordinalOf(to - 1);
+    if (keys.length > 0) member.keep(keys, range.id, ordinal);
     range.proven = Math.max(range.proven, to);
     range.finished = Math.max(range.finished, to);
     range.trim();
-    if (keys.length > 0) this.#keepKeys(range, keys, to - 1);
-    const ordinal = range.ordinalOf(to - 1);
-    this.#letGoBefore(member, ordinal);
-    this.stranded.onProgress(member, ordinal, now);
+    return ordinal;
   }
 
   /** The member committed what was granted as its `ordinal`th: it came back for more. */
-  #letGoBefore(member: Member, ordinal: number): void {
-    const { kept } = member;
-    if (kept.length === 0) return;
-    member.kept = kept.filter(({ untilGrant }) => untilGrant > ordinal);
-    for (const { untilGrant, keys, rangeId } of kept) {
-      if (untilGrant > ordinal) continue;
+  #onCameBack(member: Member, ordinal: number, keptBefore: number, now: Now): void {
+    if (ordinal < 0) return;
+    this.#letGoBefore(member, ordinal, keptBefore);
+    this.stranded.onProgress(member, ordinal, now);
+  }
+
+  /** Of what the member kept before this commit; the handler may be at any record of its own. */
+  #letGoBefore(member: Member, ordinal: number, keptBefore: number): void {
+    if (keptBefore === 0) return;
+    const isOver = ({ untilGrant }: KeptKeys, i: number) => i < keptBefore && untilGrant <= ordinal;
+    const over = member.kept.filter(isOver);
+    member.kept = member.kept.filter((kept, i) => !isOver(kept, i));
+    for (const { keys, rangeId } of over) {
       for (const key of keys) this.board.letGo(key);
       const range = this.#ranges[rangeId];
       if (range !== undefined) this.dropIfDone(range);
@@ -477,6 +465,11 @@ export class Dispatcher {
     }
     return expired;
   }
+}
+
+/** Whether the record in the handler may be among those that its member commits. */
+function keepsKeys({ member }: LaneRange): boolean {
+  return !member.traits.commitsHandledOnly;
 }
 
 function fromStarts(ranges: readonly LaneRange[]): RangePart[] {

@@ -90,4 +90,9 @@ export class Member {
     this.window = window;
     this.leaseMs = leaseMs;
   }
+
+  /** The keys stay with it until it commits what was granted to it after its `ordinal`th. */
+  keep(keys: readonly number[], rangeId: number, ordinal: number): void {
+    this.kept.push({ keys, rangeId, untilGrant: ordinal + this.traits.commitLag });
+  }
 }

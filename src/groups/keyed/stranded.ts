@@ -2,7 +2,7 @@ import type { Now } from '../deadlines.ts';
 import type { Dispatcher } from './dispatcher.ts';
 import { beginAnswer, type Granted } from './grant.ts';
 import type { LaneRange } from './lane-range.ts';
-import type { KeptKeys, Member, TakenAgain } from './member.ts';
+import type { KeptKeys, Member } from './member.ts';
 import { none } from './record-store.ts';
 
 /**
@@ -130,11 +130,35 @@ export class Stranded {
     member.takenAgain.push({ former, formerN: n, range: to, n: to.grantedEnd });
   }
 
-  /** As which grants the member has now what a commit at lane number `to` covers of former ones. */
-  takenAgainBelow(member: Member, lane: number, to: number): TakenAgain[] {
-    return member.takenAgain.filter(
-      ({ former, formerN }) => former.lane === lane && formerN < to && to <= former.end,
-    );
+  /**
+   * A commit covers what the member was given again since, as it had it before: that comes back to
+   * nobody. It is in its hand once more, though, so its key stays there; and the commit tells
+   * nothing of what was granted later.
+   */
+  finishTakenAgain(member: Member, lane: number, to: number, now: Now): void {
+    for (const { former, formerN, range, n } of member.takenAgain) {
+      if (former.lane !== lane || formerN >= to || to > former.end) continue;
+      if (range.countIn(n, n + 1) === 1) this.#finish(range, n, now);
+    }
+  }
+
+  /** A single grant, whatever is before it. */
+  #finish(range: LaneRange, n: number, now: Now): void {
+    const { board, failures, counters } = this.#dispatcher;
+    const { member } = range;
+    const ref = range.ref(n);
+    const key = board.store.key[ref]!;
+    failures.forget(ref);
+    board.finish(ref, key >= 0);
+    range.set(n, none);
+    this.#dispatcher.plan({ kind: 'finished', lane: range.lane, from: n, to: n + 1 });
+    counters.finished++;
+    member.unfinished--;
+    if (n >= range.proven) {
+      member.inHand--;
+      member.leaseStartMs = now.monotonicMs;
+    }
+    if (key >= 0) member.keep([key], range.id, range.ordinalOf(n));
   }
 
   /**

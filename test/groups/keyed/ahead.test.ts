@@ -93,7 +93,7 @@ describe('records that are granted ahead of a fetch', () => {
     const dispatcher = group(['a', 'b', 'c', 'd']);
     fetch(dispatcher, 0);
     const { member, ranges } = fetchOf(dispatcher);
-    dispatcher.commit('m', 0, ranges[0]!.end - 1, at(1));
+    dispatcher.commit('m', new Map([[0, ranges[0]!.end - 1]]), at(1));
     assert.deepEqual([member.inHand, member.unfinished], [1, 1]);
     grantAhead(dispatcher, 1);
     assert.deepEqual([member.inHand, member.unfinished], [1, 1]);
@@ -128,7 +128,7 @@ describe('records that are granted ahead of a fetch', () => {
     const dispatcher = group(['a', 'b', 'c', 'd']);
     const [first] = fetch(dispatcher, 0);
     grantAhead(dispatcher, 1);
-    assert.deepEqual(dispatcher.commit('m', 0, first!.to + 1, at(2)), { isBeyond: true });
+    assert.deepEqual(dispatcher.commit('m', new Map([[0, first!.to + 1]]), at(2)), [0]);
     assert.equal(dispatcher.ledger.finished(0).low, 0);
   });
 

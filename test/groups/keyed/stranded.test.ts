@@ -63,13 +63,13 @@ test('the wait begins when the lane ends, however long the handler has been at i
 test('a commit in the former range finishes what was given again, whose key stays', () => {
   const { dispatcher, serve, fetch, former } = rejoined(['a', 'a'], 10, lateTraits);
   serve(45_010);
-  dispatcher.commit('m', 0, former.start + 1, at(46_000));
+  dispatcher.commit('m', new Map([[0, former.start + 1]]), at(46_000));
   assert.ok(dispatcher.ledger.finished(0).has(0), 'it is acknowledged');
   dispatcher.addMember({ id: 'other', traits: lateTraits, leaseMs: 300_000, sessionMs: 45_000 });
   file(dispatcher, 1, ['a']);
   assert.equal(dispatcher.board.readyKeys, 0, 'the record is in the hand of the member again');
   const { end } = dispatcher.presentRange(0)!;
-  dispatcher.commit('m', 0, end, at(58_000));
+  dispatcher.commit('m', new Map([[0, end]]), at(58_000));
   assert.equal(dispatcher.board.readyKeys, 1, 'now it has come back for more');
   assert.equal(dispatcher.grant(fetch(), at(58_000))[0]?.to, end + 1);
 });
@@ -77,7 +77,7 @@ test('a commit in the former range finishes what was given again, whose key stay
 test('what is finished so stays finished when the member dies', () => {
   const { dispatcher, serve, former } = rejoined(['a'], 10, lateTraits);
   serve(45_010);
-  dispatcher.commit('m', 0, former.end, at(46_000));
+  dispatcher.commit('m', new Map([[0, former.end]]), at(46_000));
   dispatcher.removeMember('m', 'died', at(46_100));
   assert.equal(dispatcher.board.readyKeys + dispatcher.ledger.trials.size, 0);
 });
@@ -85,13 +85,13 @@ test('what is finished so stays finished when the member dies', () => {
 test('a key of which that was the last record stays until the member has come back for more', () => {
   const { dispatcher, serve, fetch, former } = rejoined(['a'], 10, lateTraits);
   serve(45_010);
-  dispatcher.commit('m', 0, former.end, at(46_000));
+  dispatcher.commit('m', new Map([[0, former.end]]), at(46_000));
   assert.ok(dispatcher.ledger.finished(0).has(0));
   file(dispatcher, 1, ['a', 'b']);
   assert.equal(dispatcher.board.readyKeys, 1, 'b');
   const [granted] = dispatcher.grant(fetch(), at(46_100));
   assert.equal(granted!.to - granted!.from, 2, 'both');
-  dispatcher.commit('m', 0, granted!.to, at(58_000));
+  dispatcher.commit('m', new Map([[0, granted!.to]]), at(58_000));
   assert.equal(dispatcher.board.keys.size, 0);
 });
 
@@ -99,7 +99,52 @@ test('when it commits that, the rest of what it kept comes back', () => {
   const { dispatcher, serve, fetch } = rejoined(['a', 'b', 'a', 'c']);
   serve(45_100);
   const { end } = dispatcher.presentRange(0)!;
-  dispatcher.commit('m', 0, end, at(45_200));
+  dispatcher.commit('m', new Map([[0, end]]), at(45_200));
   assert.equal(dispatcher.board.readyKeys, 2, 'keys a and b');
   assert.equal(dispatcher.grant(fetch(), at(45_300))[0]?.to, end + 3);
+});
+
+/** A consumer of two lanes, which got one record of each in one answer, and then lost lane 1. */
+function ofTwoLanes(traits = lateTraits) {
+  const dispatcher = newDispatcher(settings);
+  dispatcher.addMember({ id: 'm', traits, leaseMs: 300_000, sessionMs: 45_000 });
+  for (const lane of [0, 1]) dispatcher.openRange(lane, 'm', at(0));
+  const ranges = [0, 1].map((lane) => dispatcher.presentRange(lane)!);
+  const { member } = ranges[0]!;
+  const grant = (keys: readonly string[], position: number, lanes = ranges) => {
+    file(dispatcher, position, keys);
+    const fetch = { member, ranges: lanes, bytesMax: 1000, laneBytesMax: 10 };
+    return dispatcher.grant(fetch, at(1)).map(({ range, to }) => [range.lane, to] as const);
+  };
+  const first = grant(['a', 'b'], 0);
+  assert.deepEqual(
+    first.map(([lane]) => lane),
+    [0, 1],
+  );
+  return { dispatcher, grant, first, present: ranges[0]! };
+}
+
+test('a commit of what was granted before a lane ended returns nothing of that lane', () => {
+  const { dispatcher, grant, first, present } = ofTwoLanes();
+  dispatcher.closeLane(1, at(2));
+  grant(['c'], 1, [present]);
+  dispatcher.commit('m', new Map([first[0]!]), at(3));
+  assert.equal(dispatcher.board.readyKeys, 0, 'the handler may be at b');
+});
+
+test('a commit finishes all its lanes before anything comes back because of one of them', () => {
+  const { dispatcher, grant, first, present } = ofTwoLanes();
+  dispatcher.closeLane(1, at(2));
+  const [later] = grant(['c'], 1, [present]);
+  dispatcher.commit('m', new Map([later!, first[1]!]), at(3));
+  assert.equal(dispatcher.board.readyKeys, 0);
+  for (const offset of [0, 1, 100]) assert.ok(dispatcher.ledger.finished(0).has(offset));
+});
+
+test('the keys of one commit stay until the next one, of whatever lane they are', () => {
+  const { dispatcher, grant, first } = ofTwoLanes(earlyTraits);
+  dispatcher.commit('m', new Map(first), at(3));
+  assert.equal(dispatcher.board.keys.size, 2, 'the handler may be at a or at b');
+  dispatcher.commit('m', new Map(grant(['c'], 1)), at(4));
+  assert.equal(dispatcher.board.keys.size, 1);
 });

@@ -294,11 +294,23 @@ export class World {
   #commit(): void {
     const client = this.#anyClient();
     if (client === undefined) return;
-    for (const [lane, state] of client.lanes) this.#commitLane(client, lane, state);
+    if (this.#rng.chance(0.5)) this.#commitLanes(client, [...client.lanes]);
+    else for (const [lane, state] of client.lanes) this.#commitLane(client, lane, state);
   }
 
   #commitLane(client: Client, lane: number, state: ClientLane): void {
-    if (state.handled < 0) return;
+    this.#commitLanes(client, [[lane, state]]);
+  }
+
+  /** In one request. */
+  #commitLanes(client: Client, lanes: readonly (readonly [number, ClientLane])[]): void {
+    const handled = lanes.filter(([, state]) => state.handled >= 0);
+    for (const [lane, state] of handled) this.#finishLane(client, lane, state);
+    const numbers = new Map(handled.map(([lane, state]) => [lane, state.handled]));
+    this.dispatcher.commit(client.id, numbers, this.now);
+  }
+
+  #finishLane(client: Client, lane: number, state: ClientLane): void {
     const ranges = this.dispatcher.rangesOf(client.id, lane);
     for (const record of this.records) {
       const { grant } = record;
@@ -308,7 +320,6 @@ export class World {
       record.grant = undefined;
     }
     this.#finishTakenAgain(client, lane, state.handled);
-    this.dispatcher.commit(client.id, lane, state.handled, this.now);
   }
 
   /** What it was given again since is finished by a commit of it as it had it before. */
