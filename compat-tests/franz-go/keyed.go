@@ -24,6 +24,7 @@ var keyedClient = harness.Keyed{
 	Lag:           keyedLag,
 	CommitsInWork: false,
 	FetchesBehind: false,
+	RejoinsInWork: true,
 	InHandMax:     256,
 }
 

@@ -30,6 +30,9 @@ type Keyed struct {
 	// FetchesBehind tells whether the client fetches on behind an answer of which it has handed out
 	// nothing, so that no fetch of it proves anything.
 	FetchesBehind bool
+	// RejoinsInWork tells whether the client rejoins while a handler runs, so that what it has in hand
+	// may be handled, or dropped: nobody can tell.
+	RejoinsInWork bool
 	// ForgetsAtFailover tells whether the client joins anew when its coordinator is gone, and forgets
 	// what it handled and could not commit: that comes again, as from Apache Kafka.
 	ForgetsAtFailover bool

@@ -18,6 +18,7 @@ var keyedClient = harness.Keyed{
 	NewTopic: newTopic, Send: sendKeyed, Join: joinKeyed, Lag: keyedLag,
 	CommitsInWork: true,
 	FetchesBehind: true,
+	RejoinsInWork: true,
 	InHandMax:     256,
 }
 

@@ -7,7 +7,12 @@ from clients import admin_client, consumer, create_topic, deliver, producer
 from keyed_place import SESSION_SECONDS, Delivery
 from keyed_worker import work
 
-TRAITS = {"commits_in_work": True, "fetches_behind": True, "in_hand_max": 256}
+TRAITS = {
+    "commits_in_work": True,
+    "fetches_behind": True,
+    "in_hand_max": 256,
+    "rejoins_in_work": True,
+}
 
 
 def new_topic(bootstrap, partitions, **config):

@@ -7,6 +7,8 @@ TRAITS of a client:
                       fetch of it proves anything
     in_hand_max       bounds the keys that may wait for a consumer that is stuck in a handler: those
                       of the records that its client fetched ahead
+    rejoins_in_work   it rejoins while a handler runs, so that what it has in hand then may be handled, or
+                      dropped: nobody can tell
     commits_in_rebalance   false: the client refuses to commit what it handled meanwhile
 """
 
@@ -209,7 +211,12 @@ def test_lag_is_what_is_unfinished(new_group):
 @pytest.mark.slow
 def test_long_handler_while_others_come_and_go(new_group):
     """One member is in a handler for longer than its session while another one joins and a third
-    leaves: nobody else pauses, and nobody else gets the record."""
+    leaves: nobody else pauses, and nobody else gets the record.
+
+    Promised is no more than that. If the lane of the record goes to somebody else and the client rejoins
+    beside the handler, the broker cannot tell whether the record is in the handler or was dropped. It
+    stays with its member, which is given it again when it has waited with nothing else in hand for one
+    session, and that is over before this handler is."""
     group = new_group()
 
     def handle(record):
@@ -234,7 +241,12 @@ def test_long_handler_while_others_come_and_go(new_group):
     sent = stop() + 2
     group.sentinel.reached(sent)
     group.finished()
-    assert_complete(group, sent)
+    if TRAITS.get("rejoins_in_work", False):
+        group.sentinel.assert_in_order()
+        sentinel = group.sentinel
+        assert (sentinel.handled, sentinel.repeated_elsewhere) == (sent, 0)
+    else:
+        assert_complete(group, sent)
     assert max(pauses.values()) < 3, pauses
 
 

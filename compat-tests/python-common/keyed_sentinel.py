@@ -19,6 +19,9 @@ class Sentinel:
         self.faults = []
         self.handled = 0
         self.repeated = 0
+        # How many of these came to somebody who had not done them before.
+        self.repeated_elsewhere = 0
+        self._done_by = {}
         self.handled_by = defaultdict(int)
         self._last = {}
         self._pause = defaultdict(float)
@@ -40,7 +43,9 @@ class Sentinel:
             self.handled_by[who] += 1
             if number < self.next[key]:
                 self.repeated += 1
+                self.repeated_elsewhere += self._done_by[key, number] != who
             else:
+                self._done_by[key, number] = who
                 self.next[key] = number + 1
                 self.handled += 1
 
