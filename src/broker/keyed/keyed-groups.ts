@@ -251,6 +251,7 @@ export class KeyedGroups implements GroupFollower {
     }
     for (const [lane, memberId] of owners) {
       const present = dispatcher.presentRange(lane);
+      if (present?.member.id === memberId) present.isProvisional = false;
       if (present?.member.id === memberId || !dispatcher.members.has(memberId)) continue;
       delivery.endLane(lane);
       dispatcher.openRange(lane, memberId, this.now());
@@ -293,7 +294,7 @@ export class KeyedGroups implements GroupFollower {
       const present = given.filter(({ isPresent }) => isPresent).map(({ lane }) => lane);
       for (const lane of lanes) delivery.emptyParked(lane);
       dispatcher.giveUp(member.memberId, lanes, member.isAskedToRejoin, now);
-      for (const lane of present) dispatcher.openRange(lane, member.memberId, now);
+      for (const lane of present) dispatcher.keepLane(lane, member.memberId, now);
       delivery.flush();
       delivery.serveSoon();
     }

@@ -162,10 +162,21 @@ export class Dispatcher {
     return free === -1 ? this.#ranges.length : free;
   }
 
-  /** The lane's present range ends; what is in hand stays where it is. */
+  /** As `openRange`, for a member that rejoins: the lane stays its own until there is a plan. */
+  keepLane(lane: number, memberId: string, now: Now): void {
+    this.openRange(lane, memberId, now);
+    this.presentRange(lane)!.isProvisional = true;
+  }
+
+  /**
+   * The lane's present range ends; what is in hand stays where it is. But a client that rejoins
+   * between handlers drops what it is answered before it knows the plan, and does not say so.
+   */
   closeLane(lane: number, now: Now): void {
     const range = this.presentRange(lane);
     if (range === undefined) return;
+    const isDropped = range.isProvisional && range.member.traits.rejoinsBetweenHandlers;
+    if (isDropped) this.returnFrom(range, range.start, now);
     this.ahead.withdraw(range);
     this.plan({ kind: 'rangeClosed', lane });
     range.isPresent = false;

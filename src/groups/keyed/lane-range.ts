@@ -24,6 +24,8 @@ export class LaneRange {
   finished: number;
   /** The lane's present range, whose owner may get more. */
   isPresent = true;
+  /** Its member rejoined, and no plan has given it the lane since. */
+  isProvisional = false;
   /** How many records its member had been granted when it became a former range. */
   closedAt = 0;
   /** What the ledger has of it: the unfinished grants. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Dispatcher } from '../../../src/groups/keyed/dispatcher.ts';
-import { earlyTraits } from './clients.ts';
+import { earlyTraits, promptTraits } from './clients.ts';
 import { at, keyedSettings, newDispatcher } from './support.ts';
 
 const settings = { ...keyedSettings, retryBackoffMs: 1000, retryBackoffMsMax: 60_000 };
@@ -147,4 +147,29 @@ test('the keys of one commit stay until the next one, of whatever lane they are'
   assert.equal(dispatcher.board.keys.size, 2, 'the handler may be at a or at b');
   dispatcher.commit('m', new Map(grant(['c'], 1)), at(4));
   assert.equal(dispatcher.board.keys.size, 1);
+});
+
+test('what is answered between a JoinGroup and a plan without the lane comes back', () => {
+  for (const [traits, ready] of [
+    [promptTraits, 1],
+    [earlyTraits, 0],
+  ] as const) {
+    const dispatcher = newDispatcher(settings);
+    for (const id of ['m', 'other']) {
+      dispatcher.addMember({ id, traits, leaseMs: 300_000, sessionMs: 45_000 });
+    }
+    dispatcher.openRange(0, 'm', at(0));
+    file(dispatcher, 0, ['a']);
+    dispatcher.giveUp('m', [0], true, at(1));
+    dispatcher.keepLane(0, 'm', at(1));
+    const range = dispatcher.presentRange(0)!;
+    const fetch = { member: range.member, ranges: [range], bytesMax: 1000, laneBytesMax: 1000 };
+    assert.equal(
+      dispatcher.grant(fetch, at(2)).length,
+      1,
+      'it asks at the end of its former range',
+    );
+    dispatcher.openRange(0, 'other', at(3));
+    assert.equal(dispatcher.board.readyKeys, ready, traits.name);
+  }
 });
