@@ -66,7 +66,7 @@ const frameSlackBytes = 2 * 1024 * 1024;
 /** Wires one node: the default tenant, whose group is the system group, and all others. */
 export async function startNode(options: NodeOptions): Promise<RunningNode> {
   const { settings, log, random } = options;
-  const cluster = await openCluster(options);
+  const cluster = openCluster(options);
   const isFounder = await founds(options, cluster);
   const parts = await openParts(options, cluster);
   const { jobs, server, disk } = parts;
@@ -85,6 +85,7 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
   const tenants = new Tenants({ parts, system, listen, advertise, log });
   cluster?.serve((request) => answerNode(cluster, system, tenants, request));
   cluster?.attach(replica);
+  await cluster?.start();
   await tenants.start();
   const net = server.counters;
   const api = new AdminApi({ broker, net, tenants, secret: settings['admin.secret'] });
@@ -178,23 +179,27 @@ async function answerNode(
   return [Buffer.from(JSON.stringify(answer))];
 }
 
-async function openCluster(options: NodeOptions): Promise<Cluster | undefined> {
+function openCluster(options: NodeOptions): Cluster | undefined {
   const { settings, directoryId, clock, log } = options;
   const found = clusterOf(settings, directoryId);
   if (found === undefined) return undefined;
   const frameBytesMax = settings['socket.request.max.bytes'] + frameSlackBytes;
-  const cluster = new Cluster({ ...found, frameBytesMax, clock, log });
-  await cluster.start();
-  return cluster;
+  return new Cluster({ ...found, frameBytesMax, clock, log });
 }
 
-/** A node on its own has founded its cluster; of several with new folders one does. */
+/**
+ * A node on its own has founded its cluster; of several with new folders one does. Only for that
+ * the others are met before the data is read: a node that has some must not be taken for new.
+ */
 async function founds(
   { isFounder, onDecided, log }: NodeOptions,
   cluster: Cluster | undefined,
 ): Promise<boolean> {
   if (isFounder !== undefined) return isFounder;
-  if (cluster !== undefined) log.info({}, 'the folder is new: looking for the cluster');
+  if (cluster !== undefined) {
+    log.info({}, 'the folder is new: looking for the cluster');
+    await cluster.start();
+  }
   const decided = cluster === undefined || (await cluster.mayFound());
   await onDecided?.(decided);
   return decided;

@@ -210,7 +210,11 @@ export class Tenants implements TenantsPort {
       ...{ clock: parts.clock, log: logOf(log, tenant.name) },
     });
     this.#duties.set(tenant.number, duties);
-    replica.listen({ onLeading: () => duties.form() });
+    replica.listen({
+      onLeading: () => duties.form(),
+      // The next step, if there is one.
+      onGroupApplied: () => duties.formSoon(),
+    });
     cluster.join(tenant.number, replica);
   }
 

@@ -6,7 +6,7 @@ import { systemRandom } from '../core/random.ts';
 import { nodeFiles } from '../log/node-files.ts';
 import { recoverAlone } from '../replica/recover-alone.ts';
 import { defaultTenant } from '../state/tenants.ts';
-import { diskOptions, storageOptions } from '../tenant-host.ts';
+import { diskOptions, storageOptions, tenantsFolder } from '../tenant-host.ts';
 import { usage } from './admin-client.ts';
 import { lockDataFolder } from './data-lock.ts';
 import { readDataMeta } from './data-meta.ts';
@@ -37,24 +37,34 @@ export async function clusterRecover(
     const { nodeId, directoryId } = meta;
     const loaded = loadSettings({ file: undefined, environment: process.env, flags: [] });
     const settings = { ...loaded, data: folder, 'node.id': nodeId };
-    const recovered = await recoverAlone({
-      ...storageOptions(settings, directoryId, defaultTenant),
-      ...{ files: nodeFiles, clock: systemClock, random: systemRandom },
-      disk: diskOptions(settings),
-      onFatal: (error) => {
-        throw error;
-      },
-    });
+    const recover = (tenant: number, clusterId?: string) =>
+      recoverAlone(
+        {
+          ...storageOptions(settings, directoryId, tenant),
+          ...{ files: nodeFiles, clock: systemClock, random: systemRandom },
+          disk: diskOptions(settings),
+          onFatal: (error) => {
+            throw error;
+          },
+        },
+        clusterId,
+      );
+    // The default tenant comes last: before that a second try does all that a first one left.
+    const tenants = await tenantsIn(folder);
+    for (const tenant of tenants) await recover(tenant);
+    const clusterId = systemRandom.bytes(16).toString('base64url');
+    const recovered = await recover(defaultTenant, clusterId);
     if (recovered === undefined) {
       print(`node ${nodeId} is on its own already: start it\n`);
       return;
     }
-    const { lastIndex, term, uncertain, former, clusterId } = recovered;
+    const { lastIndex, term, uncertain, former } = recovered;
     print(
       [
         `node ${nodeId} is the only member of the new cluster ${clusterId}`,
         `it has all entries up to ${lastIndex}, of term ${term}; whether the last ${uncertain} of`,
         'them were committed it did not know, and what came after them is lost',
+        ...(tenants.length > 0 ? [`the same goes for ${tenants.length} tenant(s) beside`] : []),
         `these are members no more: ${former.join(', ')}; start them with new data folders only`,
         '',
       ].join('\n'),
@@ -62,6 +72,14 @@ export async function clusterRecover(
   } finally {
     await lock.release();
   }
+}
+
+/** Those that have a folder. */
+async function tenantsIn(data: string): Promise<number[]> {
+  const folder = tenantsFolder(data);
+  // A node that never had any has no such folder.
+  await nodeFiles.makeFolder(folder);
+  return (await nodeFiles.list(folder)).map(Number).sort((a, b) => a - b);
 }
 
 function unusable(folder: string, what: string): BrokerError {

@@ -66,6 +66,7 @@ export class Cluster implements NodeLinks {
   #handler: RequestHandler | undefined;
   #cancelForm: (() => void) | undefined;
   #onChange: (() => void) | undefined;
+  #isStarted = false;
   #isStopped = false;
 
   constructor(options: ClusterOptions) {
@@ -85,8 +86,10 @@ export class Cluster implements NodeLinks {
     });
   }
 
-  /** Listens, and begins to call the others. */
+  /** Listens, and begins to call the others, if it has not yet. */
   async start(): Promise<void> {
+    if (this.#isStarted) return;
+    this.#isStarted = true;
     await this.#server.listen(this.#options.listen);
     this.#linkAll();
   }
@@ -101,6 +104,7 @@ export class Cluster implements NodeLinks {
 
   /** Calls all nodes that are in the cluster or may be, and no others. */
   #linkAll(): void {
+    if (!this.#isStarted) return;
     const { nodes, admitted } = this.#replica?.state ?? {};
     const ids = [this.#options.nodes, nodes, admitted].flatMap((map) => [...(map?.keys() ?? [])]);
     const wanted = new Set(ids.filter((nodeId) => nodeId !== this.#options.self.nodeId));

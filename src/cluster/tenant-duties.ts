@@ -20,6 +20,8 @@ export interface TenantDutiesOptions {
   readonly log: Logger;
 }
 
+/** A learner may have the log by then. */
+const stepMs = 50;
 /** So long the node that is to lead has to be in sync before it is given the leadership. */
 const settledMs = 5000;
 
@@ -32,6 +34,8 @@ export class TenantDuties {
   readonly #relief: DiskRelief;
   /** Since when the node that is to lead could. */
   #inSyncMs: number | undefined;
+  /** The entry of the members that it has gone on from. */
+  #membersIndex = 0;
 
   constructor(options: TenantDutiesOptions) {
     this.#options = options;
@@ -40,6 +44,15 @@ export class TenantDuties {
       ...{ replica, clock, log },
       hasRoom: (nodeId) => cluster.hasRoom(nodeId),
     });
+  }
+
+  /** After a change that it made itself, it goes on. */
+  formSoon(): void {
+    const { replica, clock } = this.#options;
+    const { index } = replica.state.members ?? { index: 0 };
+    if (index === this.#membersIndex || !replica.isLeader) return;
+    this.#membersIndex = index;
+    clock.after(stepMs, () => this.form());
   }
 
   form(): void {

@@ -13,18 +13,21 @@ export interface RecoveredAlone {
   readonly uncertain: number;
   /** The members of the group that is given up. */
   readonly former: readonly string[];
-  readonly clusterId: string;
 }
 
 /**
  * Makes a member the only voter of its group, of which the majority is lost for good. All that is
- * in its log counts as committed from then on, and what others had beyond it is lost. The cluster
- * gets a new id: former members that come back after all are not let in, nor do they let this one
- * in. Undefined, and nothing is changed, if it is the only voter already. `options` without others.
+ * in its log counts as committed from then on, and what others had beyond it is lost. With a new
+ * id of the cluster former members that come back after all are not let in, nor do they let this
+ * one in. Undefined, and nothing is changed, if it is the only voter already. `options` without
+ * others.
  */
-export async function recoverAlone(options: ReplicaOptions): Promise<RecoveredAlone | undefined> {
+export async function recoverAlone(
+  options: ReplicaOptions,
+  clusterId?: string,
+): Promise<RecoveredAlone | undefined> {
   assert(options.group === undefined, 'nobody else is asked');
-  const { voter, random } = options;
+  const { voter } = options;
   const { replica } = await Replica.open({ ...options, founders: [] });
   try {
     const { raft, journal, state } = replica;
@@ -34,16 +37,17 @@ export async function recoverAlone(options: ReplicaOptions): Promise<RecoveredAl
     const former = membersOf(raft.configuration).filter((member) => member !== voter);
     const removed = [...(state.members?.removed ?? []), ...former];
     const members = encodeMembers({ voters: [voter], learners: [], removed });
-    const clusterId = random.bytes(16).toString('base64url');
     const entry = (index: number, type: EntryType, meta: Buffer): Entry => ({
       ...{ type, version: entryVersion, tenant: 0, term, index, meta, batches: [], partitions: [] },
     });
-    await journal.append([
-      entry(lastIndex + 1, EntryType.members, members),
-      entry(lastIndex + 2, EntryType.clusterFounded, encodeClusterFounded(clusterId)),
-    ]);
+    const entries = [entry(lastIndex + 1, EntryType.members, members)];
+    if (clusterId !== undefined) {
+      const meta = encodeClusterFounded(clusterId);
+      entries.push(entry(lastIndex + 2, EntryType.clusterFounded, meta));
+    }
+    await journal.append(entries);
     const uncertain = lastIndex - raft.commitIndex;
-    return { lastIndex, term: journal.lastTerm, uncertain, former, clusterId };
+    return { lastIndex, term: journal.lastTerm, uncertain, former };
   } finally {
     await replica.stop();
   }

@@ -1,7 +1,11 @@
 /** What is produced to a cluster while something goes wrong with it, and what must be there then. */
 import assert from 'node:assert/strict';
-import { CompressionTypes, type Producer } from 'kafkajs';
-import type { ClusterProcesses } from './cluster-processes.ts';
+import { CompressionTypes, type Kafka, type Producer } from 'kafkajs';
+
+/** A cluster, or one of its tenants. */
+export interface Cluster {
+  client(clientId: string): Kafka;
+}
 
 /** Of the topics that are produced to. */
 export const partitions = 3;
@@ -64,7 +68,7 @@ export class Load {
 
 /** Everything that is in the topic, by partition, in order. */
 export async function readAll(
-  cluster: ClusterProcesses,
+  cluster: Cluster,
   topic: string,
   expected: number,
 ): Promise<string[][]> {
@@ -91,7 +95,7 @@ export async function readAll(
 
 /** Nothing that was acknowledged is lost, nothing is there twice, and all in order. */
 export async function check(
-  cluster: ClusterProcesses,
+  cluster: Cluster,
   topic: string,
   load: { readonly acknowledged: ReadonlySet<string> },
 ): Promise<void> {
