@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { ErrorCode } from '../../src/protocol/error-codes.ts';
+import { metadataRequest, metadataResponse } from '../../src/protocol/schema/03-metadata.ts';
 import {
   offsetFetchRequest,
   offsetFetchResponse,
@@ -72,4 +73,49 @@ test('a member that asks for a lane of another one gets none of its records', as
   assert.deepEqual(texts((await member.await()).records), ['a=1']);
   await second.locate(0);
   assert.deepEqual(texts((await second.fetch()).records), []);
+});
+
+test('a member that rejoined without a new plan keeps what it is at when a plan takes its lane', async (t) => {
+  const { node, producer, member } = await started(t, {}, 2);
+  // Only a lane that it has got something from is given up.
+  await send(producer, 'orders', ['z=1']);
+  await member.await(0);
+  await member.commitAll(0);
+  const others: KeyedMember[] = [];
+  /** A round without the first member; the newcomer leads it. */
+  const round = async (lanes: (newcomer: KeyedMember) => Record<string, number[]>) => {
+    const newcomer = await KeyedMember.connect(node, { groupId: 'g', topics: ['orders'] });
+    const joining = newcomer.join();
+    let isOver = false;
+    void joining.then(() => {
+      isOver = true;
+    });
+    const rejoining = others.map(async (other) => {
+      while ((await other.heartbeat()) !== ErrorCode.REBALANCE_IN_PROGRESS);
+      return other.join();
+    });
+    while (!isOver) {
+      node.clock.advance(100);
+      await producer.ask(metadataRequest, metadataResponse, 9, { topics: [] });
+    }
+    const joined = [await joining, ...(await Promise.all(rejoining))];
+    const leader = [newcomer, ...others].find(({ memberId }) => memberId === joined[0]!.leader)!;
+    await leader.assign(lanes(newcomer));
+    for (const one of [newcomer, ...others]) if (one !== leader) await one.sync();
+    others.push(newcomer);
+  };
+  await round((newcomer) => ({ [member.memberId]: [0], [newcomer.memberId]: [1] }));
+  // It finds out, and is told the plan that there is: there is no new round.
+  assert.equal(await member.heartbeat(), ErrorCode.REBALANCE_IN_PROGRESS);
+  await member.join();
+  await member.sync();
+  await member.locate(0);
+  await send(producer, 'orders', ['a=1']);
+  assert.deepEqual(texts((await member.await(0)).records), ['a=1']);
+  await round((newcomer) => ({ [newcomer.memberId]: [0], [others[0]!.memberId]: [1] }));
+  for (const [i, other] of others.entries()) {
+    const lane = 1 - i;
+    await other.locate(lane);
+    assert.deepEqual(texts((await other.fetch(lane)).records), []);
+  }
 });

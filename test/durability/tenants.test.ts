@@ -66,6 +66,7 @@ class TenantCluster {
       const leads = (view: TenantView | undefined) =>
         view?.address != null && view.leaderId > 0 && view.leaderId === first?.leaderId;
       if (first !== undefined && views.every(leads)) return first.leaderId;
+      // A process of its own can only be asked again.
       await new Promise((resolve) => setTimeout(resolve, pollMs));
     }
   }
@@ -88,6 +89,7 @@ class TenantCluster {
         appliedIndex === lastIndex &&
         members.filter(({ role }) => role !== 'learner').length === 3;
       if (views.every(has)) return;
+      // A process of its own can only be asked again.
       await new Promise((resolve) => setTimeout(resolve, pollMs));
     }
   }
@@ -159,7 +161,10 @@ test('tenants of three nodes are led by all of them, and lose nothing when one g
   assert.ok(existsSync(folder));
   await nodes.start(3);
   await nodes.whole();
-  while (existsSync(folder)) await new Promise((resolve) => setTimeout(resolve, pollMs));
+  while (existsSync(folder)) {
+    // The same.
+    await new Promise((resolve) => setTimeout(resolve, pollMs));
+  }
   for (const { name, load, stop } of tenants.slice(0, 2)) {
     await load.more(10);
     await stop();

@@ -24,7 +24,7 @@ import { LeaseWatch } from './lease-watch.ts';
 import { MemberFacts } from './member-facts.ts';
 import { ModeSwitches } from './mode-switches.ts';
 import { lanesFor, Notices } from './notices.ts';
-import { openLedger } from './open-ledger.ts';
+import { leavesTrace, openLedger } from './open-ledger.ts';
 
 /** Members with these assignors position themselves: they always get log delivery. */
 const logAssignors: readonly string[] = ['stream', 'streams'];
@@ -55,6 +55,7 @@ export class KeyedGroups implements GroupFollower {
     this.#broker = broker;
     broker.configs.onChange(() => {
       this.#haveSettingsChanged = true;
+      this.#tickLater();
     });
     this.invariants = new Invariants(broker.clock, broker.log);
     this.notices = new Notices(broker.log);
@@ -252,9 +253,10 @@ export class KeyedGroups implements GroupFollower {
     for (const [lane, memberId] of owners) {
       const present = dispatcher.presentRange(lane);
       if (present?.member.id === memberId) present.isProvisional = false;
-      if (present?.member.id === memberId || !dispatcher.members.has(memberId)) continue;
-      delivery.endLane(lane);
-      dispatcher.openRange(lane, memberId, this.now());
+      else if (dispatcher.members.has(memberId)) {
+        delivery.endLane(lane);
+        dispatcher.openRange(lane, memberId, this.now());
+      }
     }
     delivery.flush();
     delivery.serveSoon();
@@ -436,7 +438,8 @@ export class KeyedGroups implements GroupFollower {
 
   /** Leases, backoffs and what else is due, as long as there is any delivery. */
   #tickLater(): void {
-    if (this.#isStopped || this.#cancelTimer !== undefined || this.#bySlot.size === 0) return;
+    const isIdle = this.#bySlot.size === 0 && !this.#haveSettingsChanged;
+    if (this.#isStopped || this.#cancelTimer !== undefined || isIdle) return;
     this.#cancelTimer = this.#broker.clock.after(tickMs, () => {
       this.#cancelTimer = undefined;
       const now = this.now();
@@ -482,14 +485,6 @@ export class KeyedGroups implements GroupFollower {
 
 /** Short enough for the shortest backoff to be felt. */
 const tickMs = 50;
-
-/**
- * What a consumer that died had in hand is told from the rest when the next one comes, even if none
- * has ever finished anything. One that merely looked and left is forgotten.
- */
-function leavesTrace({ hasFinished, trials }: Ledger): boolean {
-  return hasFinished || [...trials.values()].some(({ reason }) => reason !== 'left');
-}
 
 function causeOf(cause: RemovalCause): ReturnCause {
   if (cause === 'left') return 'left';

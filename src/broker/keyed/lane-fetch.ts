@@ -138,6 +138,8 @@ export class LaneFetch implements Parked {
     if (delivery === undefined || range === undefined) return;
     const n = startIn(delivery, range, numberOf(lane.offset));
     if (n === undefined) return;
+    // It was told where the range begins, and so does not drop what it is answered from now on.
+    if (numberOf(lane.offset) >= range.start) range.isProvisional = false;
     broker.keyed.handshakes.end(topic.id, lane.index);
     const { member } = range;
     let ask = this.#asks.find((one) => one.delivery === delivery && one.member === member);

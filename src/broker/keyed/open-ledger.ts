@@ -68,3 +68,11 @@ function startsOf(broker: Broker, groupId: string, topic: Topic): (readonly [num
     return [partition, start === 'latest' ? end : first] as const;
   });
 }
+
+/**
+ * What a consumer that died had in hand is told from the rest when the next one comes, even if none
+ * has ever finished anything. One that merely looked and left is forgotten.
+ */
+export function leavesTrace({ hasFinished, trials }: Ledger): boolean {
+  return hasFinished || [...trials.values()].some(({ reason }) => reason !== 'left');
+}

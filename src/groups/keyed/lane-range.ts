@@ -24,7 +24,10 @@ export class LaneRange {
   finished: number;
   /** The lane's present range, whose owner may get more. */
   isPresent = true;
-  /** Its member rejoined, and no plan has given it the lane since. */
+  /**
+   * Its member rejoined, and neither has a plan given it the lane since nor has the member asked
+   * within the range: what it is answered is dropped.
+   */
   isProvisional = false;
   /** How many records its member had been granted when it became a former range. */
   closedAt = 0;
