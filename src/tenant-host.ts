@@ -164,6 +164,14 @@ export function tenantsFolder(data: string): string {
   return `${data}/tenants`;
 }
 
+/** Numbers of the tenants that have a folder, ascending; the default one is not among them. */
+export async function tenantsIn(files: FilePort, data: string): Promise<number[]> {
+  // A node that never had any has no such folder.
+  if (!(await files.list(data)).includes('tenants')) return [];
+  const names = await files.list(tenantsFolder(data));
+  return names.map(Number).sort((a, b) => a - b);
+}
+
 /** Where a node has a tenant's data, as which member, and how. */
 export function storageOptions(
   settings: Settings,

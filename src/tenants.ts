@@ -13,7 +13,7 @@ import type { Logger } from './core/logger.ts';
 import { formatHostPort, type HostPort } from './net/listeners.ts';
 import { EntryType } from './state/entry-types.ts';
 import type { Tenant } from './state/tenants.ts';
-import { folderOf, type NodeParts, TenantHost, tenantsFolder } from './tenant-host.ts';
+import { folderOf, type NodeParts, TenantHost, tenantsIn } from './tenant-host.ts';
 
 /** How often it is looked after tenants that could not be opened, and those that are led here. */
 const lookMs = 1000;
@@ -252,10 +252,7 @@ export class Tenants implements TenantsPort {
     const { parts, system } = this.#options;
     const { files, settings } = parts;
     const { tenants } = system.replica.state;
-    const folder = tenantsFolder(settings.data);
-    await files.makeFolder(folder);
-    for (const name of await files.list(folder)) {
-      const number = Number(name);
+    for (const number of await tenantsIn(files, settings.data)) {
       const isGone = number < tenants.next && tenants.get(number) === undefined;
       if (isGone && !this.#hosts.has(number))
         await files.removeFolder(folderOf(settings.data, number));

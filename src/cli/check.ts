@@ -3,6 +3,8 @@ import { BrokerError } from '../core/errors.ts';
 import { checkJournal } from '../log/check.ts';
 import { nodeFiles } from '../log/node-files.ts';
 import { EntryType } from '../state/entry-types.ts';
+import { defaultTenant } from '../state/tenants.ts';
+import { folderOf, tenantsIn } from '../tenant-host.ts';
 import { findDataFolderHolder } from './data-lock.ts';
 import { readDataMeta } from './data-meta.ts';
 
@@ -24,10 +26,16 @@ export async function check(data: string, onLine: (line: string) => void): Promi
     throw new BrokerError('DATA_DIR_LOCKED', message, { folder, pid: holder.pid });
   }
   onLine(`${folder}: node ${meta.nodeId}, directory ${meta.directoryId}`);
-  return checkJournal({
-    files: nodeFiles,
-    folder: `${folder}/default`,
-    entryTypeName: (type) => typeNames.get(type) ?? `type ${type}`,
-    onLine,
-  });
+  let isSound = true;
+  for (const tenant of [defaultTenant, ...(await tenantsIn(nodeFiles, folder))]) {
+    if (tenant !== defaultTenant) onLine(`tenant ${tenant}`);
+    const isOneSound = await checkJournal({
+      files: nodeFiles,
+      folder: folderOf(folder, tenant),
+      entryTypeName: (type) => typeNames.get(type) ?? `type ${type}`,
+      onLine,
+    });
+    isSound &&= isOneSound;
+  }
+  return isSound;
 }

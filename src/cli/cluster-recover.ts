@@ -6,7 +6,7 @@ import { systemRandom } from '../core/random.ts';
 import { nodeFiles } from '../log/node-files.ts';
 import { recoverAlone } from '../replica/recover-alone.ts';
 import { defaultTenant } from '../state/tenants.ts';
-import { diskOptions, storageOptions, tenantsFolder } from '../tenant-host.ts';
+import { diskOptions, storageOptions, tenantsIn } from '../tenant-host.ts';
 import { usage } from './admin-client.ts';
 import { lockDataFolder } from './data-lock.ts';
 import { readDataMeta } from './data-meta.ts';
@@ -50,7 +50,7 @@ export async function clusterRecover(
         clusterId,
       );
     // The default tenant comes last: before that a second try does all that a first one left.
-    const tenants = await tenantsIn(folder);
+    const tenants = await tenantsIn(nodeFiles, folder);
     for (const tenant of tenants) await recover(tenant);
     const clusterId = systemRandom.bytes(16).toString('base64url');
     const recovered = await recover(defaultTenant, clusterId);
@@ -72,14 +72,6 @@ export async function clusterRecover(
   } finally {
     await lock.release();
   }
-}
-
-/** Those that have a folder. */
-async function tenantsIn(data: string): Promise<number[]> {
-  const folder = tenantsFolder(data);
-  // A node that never had any has no such folder.
-  await nodeFiles.makeFolder(folder);
-  return (await nodeFiles.list(folder)).map(Number).sort((a, b) => a - b);
 }
 
 function unusable(folder: string, what: string): BrokerError {
