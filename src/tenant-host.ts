@@ -53,6 +53,7 @@ export interface Hosted {
 const heartbeatsPerTimeout = 8;
 /** For so long a node that is away finds all that it needs in the journals of the others. */
 const missedMs = 60_000;
+const doze = { afterMs: 2000, heartbeatMs: 1500, timeoutMs: 4000 };
 /** What a stop may take to give leadership to another node. */
 const handOverMs = 1000;
 
@@ -144,6 +145,8 @@ async function openReplica(parts: NodeParts, hosted: Hosted): Promise<Replica> {
       electionTimeoutMs,
       heartbeatMs: electionTimeoutMs / heartbeatsPerTimeout,
       missedMs,
+      // There are many tenants in which nothing happens.
+      ...(number !== defaultTenant && { doze }),
     },
     onFatal,
   });

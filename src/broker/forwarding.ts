@@ -115,6 +115,8 @@ export function serveForwarded(broker: Broker, request: Buffer): Promise<readonl
     );
     const handler = broker.apis.get(apiKey);
     if (handler === undefined || !isForwarded(apiKey) || !broker.replica.mayAnswer) {
+      // Whoever asks tries again, and by then it is awake.
+      if (broker.replica.consensus.isAsleep) broker.replica.consensus.touch();
       resolve([]);
       return;
     }

@@ -121,7 +121,7 @@ export class Nodes {
   /** -1 while it is not known. */
   get leaderId(): number {
     const { nodeId, replica } = this.#broker;
-    if (replica.mayAnswer) return nodeId;
+    if (replica.mayAnswer || replica.consensus.isAsleep) return nodeId;
     const { leaderId } = replica.raft;
     if (leaderId === undefined || nodeIdOf(leaderId) === nodeId) return unknownLeader;
     return nodeIdOf(leaderId);

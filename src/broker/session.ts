@@ -23,6 +23,9 @@ export class BrokerSession implements Session {
   #lastFrameMs: number;
   readonly #onClosed = new Set<() => void>();
   readonly #produces: ProduceQueue;
+  /** Requests that wait until the leader of a group in which nothing happened is awake. */
+  readonly #asleep: { readonly frame: Buffer; readonly reply: Reply }[] = [];
+  #isClosed = false;
 
   constructor(broker: Broker, connection: Connection) {
     this.#broker = broker;
@@ -42,6 +45,28 @@ export class BrokerSession implements Session {
   }
 
   onFrame(frame: Buffer, reply: Reply): void {
+    const { consensus } = this.#broker.replica;
+    if (this.#asleep.length === 0 && !consensus.isAsleep) {
+      consensus.touch();
+      this.#onFrame(frame, reply);
+      return;
+    }
+    this.#asleep.push({ frame, reply });
+    if (this.#asleep.length === 1) consensus.awake(() => this.#serveAsleep());
+  }
+
+  /** What came while the leader dozed, in its order. */
+  #serveAsleep(): void {
+    const frames = this.#asleep.splice(0);
+    try {
+      for (const { frame, reply } of frames) if (!this.#isClosed) this.#onFrame(frame, reply);
+    } catch (error) {
+      if (!(error instanceof DecodeError)) this.#fail(error, {});
+      else this.#connection.close('malformed');
+    }
+  }
+
+  #onFrame(frame: Buffer, reply: Reply): void {
     const nowMs = this.#broker.clock.monotonicMs();
     this.#client.silentMs = nowMs - this.#lastFrameMs;
     this.#lastFrameMs = nowMs;
@@ -123,17 +148,18 @@ export class BrokerSession implements Session {
     }
   }
 
-  #fail(error: unknown, request: { apiKey: number; apiVersion?: number }): void {
+  #fail(error: unknown, request: { apiKey?: number; apiVersion?: number }): void {
     if (isOurs(error)) this.#broker.fatal(error);
     else this.#onUnforeseen(error, request);
   }
 
-  #onUnforeseen(error: unknown, request: { apiKey: number; apiVersion?: number }): void {
+  #onUnforeseen(error: unknown, request: { apiKey?: number; apiVersion?: number }): void {
     this.#broker.log.error({ err: error, ...request }, 'a request could not be handled');
     this.#connection.close('malformed');
   }
 
   onClose(): void {
+    this.#isClosed = true;
     for (const callback of this.#onClosed) callback();
     this.#onClosed.clear();
     this.#produces.onClose();

@@ -247,12 +247,21 @@ export class Cluster implements NodeLinks {
         if (!this.#isStopped)
           log.warn({ nodeId }, 'the connection to a node of the cluster is lost');
         this.#requests.get(nodeId)!.fail();
+        this.#onPeerLost(nodeId);
       },
       onRefused: (reason) => this.#refused(`node ${nodeId}`, reason),
       onFrame: (frame) => this.#requests.get(nodeId)!.onAnswer(frame),
     });
     this.#requests.set(nodeId, new Requests((pieces) => link.send(pieces)));
     return link;
+  }
+
+  /** Groups that its node leads do not wait as long as if nothing had happened. */
+  #onPeerLost(nodeId: number): void {
+    const hello = this.#hellos.get(nodeId);
+    if (hello === undefined || this.#isStopped) return;
+    const member = memberId(hello.node);
+    for (const replica of this.#groups.values()) replica.consensus.onPeerLost(member);
   }
 
   /** Each reason is logged once, however often the other node tries. */

@@ -72,6 +72,8 @@ export function encodeMessage(message: Message, entries: readonly Entry[]): Buff
       break;
     case 'heartbeat':
       writer.f64(message.commitIndex).f64(message.sentMs);
+      // Older versions know no tenants, whose groups alone doze.
+      if (message.isDozing) writer.u8(1);
       break;
     case 'heartbeatReply':
       writer.f64(message.sentMs).u8(message.hasEntries ? 1 : 0);
@@ -121,6 +123,7 @@ export function decodeMessage(frame: Buffer): ReceivedMessage {
       return alone({
         ...{ kind: 'heartbeat', ...envelope },
         ...{ commitIndex: reader.wholeF64(), sentMs: reader.f64() },
+        isDozing: reader.remaining > 0 && reader.u8() === 1,
       });
     case Kind.heartbeatReply:
       return alone({

@@ -33,6 +33,8 @@ export class Leadership {
   readonly #peers = new Map<string, Peer>();
   /** When this member began to lead; a majority has heard of it in order to vote. */
   readonly #sinceMs: number;
+  /** When it was last awakened: until then nobody had to answer often. */
+  #awokeMs = Number.NEGATIVE_INFINITY;
   /** The peer that is to lead next, and until when. */
   #successor: { readonly id: string; readonly untilMs: number; isTold: boolean } | undefined;
 
@@ -88,17 +90,35 @@ export class Leadership {
   }
 
   /** No majority has answered for so long that there may be another leader (thesis, 6.2). */
-  isForsaken(nowMs: number): boolean {
-    const heardMs = Math.max(this.#answeredMs(nowMs), this.#sinceMs);
-    return nowMs - heardMs > this.#options.electionTimeoutMs;
+  isForsaken(nowMs: number, timeoutMs: number): boolean {
+    const heardMs = Math.max(this.#answeredMs(nowMs), this.#sinceMs, this.#awokeMs);
+    return nowMs - heardMs > timeoutMs;
   }
 
-  sendHeartbeats(commitIndex: number, nowMs: number): void {
+  /** Nothing is under way to any peer that is there. */
+  isSettled(commitIndex: number, nowMs: number): boolean {
+    const { log, electionTimeoutMs } = this.#options;
+    if (commitIndex < log.lastIndex || this.isHandingOver) return false;
+    for (const { matchIndex, answeredSentMs } of this.#peers.values()) {
+      const isThere = nowMs - answeredSentMs < electionTimeoutMs;
+      if (isThere && matchIndex < log.lastIndex) return false;
+    }
+    return true;
+  }
+
+  onAwake(nowMs: number): void {
+    this.#awokeMs = nowMs;
+  }
+
+  sendHeartbeats(commitIndex: number, nowMs: number, isDozing: boolean): void {
     const { self, term, send } = this.#options;
     for (const peer of this.#peers.values()) {
       // It may have less than the leader: what it has beyond its match is not known to be the same.
       const known = Math.min(commitIndex, peer.matchIndex);
-      send({ kind: 'heartbeat', from: self, to: peer.id, term, commitIndex: known, sentMs: nowMs });
+      send({
+        ...{ kind: 'heartbeat', from: self, to: peer.id, term },
+        ...{ commitIndex: known, sentMs: nowMs, isDozing },
+      });
     }
   }
 

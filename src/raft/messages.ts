@@ -78,6 +78,8 @@ export interface Heartbeat extends Envelope {
   readonly kind: 'heartbeat';
   readonly commitIndex: number;
   readonly sentMs: number;
+  /** The next one will not come soon: nothing is to be done. */
+  readonly isDozing: boolean;
 }
 
 export interface HeartbeatReply extends Envelope {

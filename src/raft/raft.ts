@@ -55,7 +55,13 @@ export class Raft {
   #grants = new Set<string>();
   #isTransfer = false;
   #electionMs = 0;
+  /** How long this member waits for a word of its leader. */
+  #patienceMs: number;
   #heartbeatDueMs = 0;
+  /** As a leader: its heartbeats are few. */
+  #isDozing = false;
+  /** When there was last something to be done. */
+  #busyMs: number;
   /** When a leader was last heard of, or this member started. */
   #contactMs: number;
   #tickedMs: number;
@@ -78,6 +84,8 @@ export class Raft {
     // It may have promised its support to a leader just before it stopped.
     this.#contactMs = nowMs;
     this.#tickedMs = nowMs;
+    this.#busyMs = nowMs;
+    this.#patienceMs = options.electionTimeoutMs;
     this.#resetElection(nowMs);
   }
 
@@ -113,12 +121,12 @@ export class Raft {
   /** Follows a leader that was heard of within two election timeouts. */
   isLed(nowMs: number): boolean {
     const isFollowing = this.#role === Role.follower && this.#leaderId !== undefined;
-    return isFollowing && nowMs - this.#contactMs < 2 * this.#options.electionTimeoutMs;
+    return isFollowing && nowMs - this.#contactMs < 2 * this.#patienceMs;
   }
   /** Whether the other member answers, and had all that was committed not long ago. */
   isInSync(id: string, nowMs: number): boolean {
     const peer = this.peer(id);
-    return peer !== undefined && nowMs - peer.caughtUpMs < 2 * this.#options.electionTimeoutMs;
+    return peer !== undefined && nowMs - peer.caughtUpMs < 2 * this.#timeoutMs;
   }
   get configuration(): Configuration {
     return this.#memberships.current;
@@ -154,10 +162,37 @@ export class Raft {
 
   // Time.
 
+  /** Few words are needed between this member and its leader, or it and its peers. */
+  get isDozing(): boolean {
+    return this.#isDozing || this.#patienceMs > this.#options.electionTimeoutMs;
+  }
+
+  /** How long silence has to last until it means something. */
+  get #timeoutMs(): number {
+    const { electionTimeoutMs, doze } = this.#options;
+    return this.isDozing ? doze!.timeoutMs : electionTimeoutMs;
+  }
+
+  /** There is something to be done: a leader renews its lease, and has many words again. */
+  wake(nowMs: number): void {
+    this.#busyMs = nowMs;
+    if (!this.#isDozing) return;
+    const leadership = this.#leadership!;
+    this.#isDozing = false;
+    leadership.onAwake(nowMs);
+    this.#heartbeatDueMs = nowMs + this.#options.heartbeatMs;
+    leadership.sendHeartbeats(this.#commitIndex, nowMs, false);
+  }
+
+  /** The leader's machine does not answer: it is not waited for as long as while it dozes. */
+  leaderIsLost(nowMs: number): void {
+    if (this.#role === Role.follower && this.isDozing) this.#resetElection(nowMs);
+  }
+
   tick(nowMs: number): void {
-    const { electionTimeoutMs, heartbeatMs } = this.#options;
+    const { heartbeatMs } = this.#options;
     // The process was stopped or starved: what others said meanwhile lies unread.
-    if (nowMs - this.#tickedMs > electionTimeoutMs / 2) this.#graceEndMs = nowMs + heartbeatMs;
+    if (nowMs - this.#tickedMs > this.#timeoutMs / 2) this.#graceEndMs = nowMs + heartbeatMs;
     this.#tickedMs = nowMs;
     if (this.#role === Role.leader) this.#tickLeader(nowMs);
     else if (nowMs >= Math.max(this.#electionMs, this.#graceEndMs)) this.#onElectionTimeout(nowMs);
@@ -165,14 +200,19 @@ export class Raft {
 
   #tickLeader(nowMs: number): void {
     const leadership = this.#leadership!;
-    const isForsaken = nowMs >= this.#graceEndMs && leadership.isForsaken(nowMs);
+    const isForsaken = nowMs >= this.#graceEndMs && leadership.isForsaken(nowMs, this.#timeoutMs);
     if (isForsaken || leadership.isHandOverLate(nowMs)) {
       this.#follow(this.term, undefined, nowMs);
       return;
     }
     if (nowMs < this.#heartbeatDueMs) return;
-    this.#heartbeatDueMs = nowMs + this.#options.heartbeatMs;
-    leadership.sendHeartbeats(this.#commitIndex, nowMs);
+    const { doze, heartbeatMs } = this.#options;
+    this.#isDozing =
+      doze !== undefined &&
+      nowMs - this.#busyMs >= doze.afterMs &&
+      leadership.isSettled(this.#commitIndex, nowMs);
+    this.#heartbeatDueMs = nowMs + (this.#isDozing ? doze!.heartbeatMs : heartbeatMs);
+    leadership.sendHeartbeats(this.#commitIndex, nowMs, this.#isDozing);
     const isRemoved = !this.#memberships.isVoter(this.#self);
     // The others know now that they go on without this member (thesis, section 4.2.2).
     if (isRemoved && this.#memberships.index <= this.#commitIndex) {
@@ -266,6 +306,7 @@ export class Raft {
 
   /** Sends what was proposed. Many proposals go out in one message. */
   sendAppends(nowMs: number): void {
+    this.wake(nowMs);
     this.#leadership?.sendAppends(this.#commitIndex, nowMs);
   }
 
@@ -298,6 +339,7 @@ export class Raft {
       return false;
     }
     if (!leadership.peers.has(successor) || !this.#memberships.isVoter(successor)) return false;
+    this.wake(nowMs);
     leadership.handOver(successor, nowMs);
     return true;
   }
@@ -412,9 +454,10 @@ export class Raft {
   // Elections.
 
   #hasLeader(nowMs: number): boolean {
-    const { electionTimeoutMs } = this.#options;
-    if (this.#leadership !== undefined) return !this.#leadership.isForsaken(nowMs);
-    return nowMs - this.#contactMs < electionTimeoutMs;
+    if (this.#leadership !== undefined) {
+      return !this.#leadership.isForsaken(nowMs, this.#timeoutMs);
+    }
+    return nowMs - this.#contactMs < this.#patienceMs;
   }
 
   /** The voter's own log is not ahead (section 5.4.1). */
@@ -478,6 +521,7 @@ export class Raft {
       nowMs,
     );
     this.#heartbeatDueMs = nowMs + heartbeatMs;
+    this.#busyMs = nowMs;
     this.#outbox.appendNoop(this.#append());
     this.#leadership.sendAppends(this.#commitIndex, nowMs);
   }
@@ -489,21 +533,22 @@ export class Raft {
     if (isNewTerm || this.#role === Role.leader) this.#resetElection(nowMs);
     this.#role = Role.follower;
     this.#leadership = undefined;
+    this.#isDozing = false;
     this.#leaderId = leaderId;
   }
 
   // What a follower does.
 
-  #onContact(from: string, nowMs: number): void {
+  #onContact(from: string, nowMs: number, patienceMs?: number): void {
     assert(this.#role !== Role.leader, 'a term has one leader');
     if (this.#role !== Role.follower) this.#follow(this.term, from, nowMs);
     this.#leaderId = from;
     this.#contactMs = nowMs;
-    this.#resetElection(nowMs);
+    this.#resetElection(nowMs, patienceMs);
   }
 
-  #onHeartbeat({ from, commitIndex, sentMs }: Heartbeat, nowMs: number): void {
-    this.#onContact(from, nowMs);
+  #onHeartbeat({ from, commitIndex, sentMs, isDozing }: Heartbeat, nowMs: number): void {
+    this.#onContact(from, nowMs, isDozing ? this.#options.doze?.timeoutMs : undefined);
     // Up to its match the leader knows this log to be its own.
     this.#commitUpTo(Math.min(commitIndex, this.#log.lastIndex));
     const { term } = this;
@@ -576,9 +621,9 @@ export class Raft {
     this.#outbox.setHardState(hardState);
   }
 
-  #resetElection(nowMs: number): void {
-    const { electionTimeoutMs, random } = this.#options;
-    this.#electionMs = nowMs + electionTimeoutMs * (1 + random());
+  #resetElection(nowMs: number, patienceMs = this.#options.electionTimeoutMs): void {
+    this.#patienceMs = patienceMs;
+    this.#electionMs = nowMs + patienceMs * (1 + this.#options.random());
   }
 }
 

@@ -38,6 +38,16 @@ export interface Accepted {
   readonly first: number;
 }
 
+/** A group in which nothing happens needs few words: there may be many of them. */
+export interface DozeOptions {
+  /** So long nothing was to be done. */
+  readonly afterMs: number;
+  /** Between heartbeats meanwhile; longer than a lease, which is renewed when it is needed. */
+  readonly heartbeatMs: number;
+  /** The least time without a leader meanwhile after which an election begins. */
+  readonly timeoutMs: number;
+}
+
 export interface RaftOptions {
   /** Identity of this member: node id and directory id. */
   readonly self: string;
@@ -56,6 +66,8 @@ export interface RaftOptions {
   /** The least time without a leader after which an election begins; the most is twice that. */
   readonly electionTimeoutMs: number;
   readonly heartbeatMs: number;
+  /** Undefined: the leader never dozes. */
+  readonly doze?: DozeOptions | undefined;
   /** A peer that was silent for longer may have to begin with a snapshot when it comes back. */
   readonly missedMs: number;
   /** Appends on the way to one peer. */

@@ -5,7 +5,7 @@ import type { Journal } from '../log/journal.ts';
 import type { ConfigurationEntry } from '../raft/membership.ts';
 import type { Message } from '../raft/messages.ts';
 import { Raft, Role } from '../raft/raft.ts';
-import type { HardState, OfferedSnapshot, Place } from '../raft/ready.ts';
+import type { DozeOptions, HardState, OfferedSnapshot, Place } from '../raft/ready.ts';
 import type { TermRun } from '../raft/term-log.ts';
 import {
   encodeCommitMark,
@@ -15,6 +15,7 @@ import {
 } from '../state/commands.ts';
 import { EntryType, entryVersion } from '../state/entry-types.ts';
 import { AppendSender } from './append-sender.ts';
+import { Awaking } from './awaking.ts';
 import { EntryTail } from './entry-tail.ts';
 import {
   type Done,
@@ -43,6 +44,8 @@ export interface RaftTimes {
   readonly heartbeatMs: number;
   /** What a member lacks that was silent for longer is not kept for it. */
   readonly missedMs: number;
+  /** Of a group that may doze while nothing happens in it. */
+  readonly doze?: DozeOptions;
 }
 
 /** What the group's log is at the start. */
@@ -131,11 +134,15 @@ export class Consensus {
   #markedIndex = 0;
   #isSendingSoon = false;
   #cancelTick: (() => void) | undefined;
+  /** The clock is looked at seldom. */
+  #isDozing = false;
+  readonly #awaking: Awaking;
   #isStopped = false;
 
   constructor(options: ConsensusOptions) {
     const { clock, random, journal, self, start, times, appendBytesMax } = options;
     this.#options = options;
+    this.#awaking = new Awaking(clock);
     this.#durableEnd = journal.end;
     this.#appliedIndex = start.commitIndex;
     this.#waiting = start.held.map(({ entry, position }) => ({
@@ -186,6 +193,32 @@ export class Consensus {
 
   get isIdle(): boolean {
     return this.#commit.isIdle;
+  }
+
+  /** It leads, and may answer as soon as the others have said that it does: see `awake`. */
+  get isAsleep(): boolean {
+    return this.#options.times.doze !== undefined && this.isLeading && !this.mayAnswer;
+  }
+
+  /** Somebody wants something of this member. */
+  touch(): void {
+    if (this.#options.times.doze === undefined) return;
+    const { isDozing } = this.#raft;
+    this.#raft.wake(this.#options.clock.monotonicMs());
+    if (isDozing) this.#goOn();
+  }
+
+  /** Calls back when this member may answer again, or it is plain that it may not. */
+  awake(done: () => void): void {
+    this.#awaking.add(this.#options.times.electionTimeoutMs, done);
+    this.touch();
+  }
+
+  /** The connection to the node of this member is lost. */
+  onPeerLost(member: string): void {
+    if (this.#raft.leaderId !== member) return;
+    this.#raft.leaderIsLost(this.#options.clock.monotonicMs());
+    this.#goOn();
   }
 
   /** Where the journal is to be read from once all that is applied is in a snapshot. */
@@ -269,11 +302,15 @@ export class Consensus {
 
   #tickLater(): void {
     const { clock, times } = this.#options;
-    this.#cancelTick = clock.after(times.heartbeatMs / 2, () => {
+    const { doze, heartbeatMs } = times;
+    this.#isDozing = this.#raft.isDozing;
+    const everyMs = (this.#isDozing ? doze!.heartbeatMs : heartbeatMs) / 2;
+    this.#cancelTick = clock.after(everyMs, () => {
+      this.#cancelTick = undefined;
       if (this.#isStopped) return;
       this.#raft.tick(clock.monotonicMs());
       this.#goOn();
-      this.#tickLater();
+      if (this.#cancelTick === undefined) this.#tickLater();
     });
   }
 
@@ -297,6 +334,11 @@ export class Consensus {
   #goOn(): void {
     this.#watchRole();
     this.#applyCommitted();
+    if (this.#isDozing && !this.#raft.isDozing && !this.#isStopped) {
+      this.#cancelTick?.();
+      this.#tickLater();
+    }
+    if (this.#awaking.size > 0 && !this.isAsleep) this.#awaking.endAll();
     const { hardState, noop, messages, snapshot } = this.#raft.takeReady();
     if (hardState !== undefined) this.#persist(hardState);
     if (noop !== undefined) {

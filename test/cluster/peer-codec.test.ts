@@ -25,7 +25,9 @@ const messages: Readonly<
   appendRejected: fc.record({
     ...{ ...envelope, prevIndex: place, hintIndex: place, hintTerm: place, sentMs: ms },
   }),
-  heartbeat: fc.record({ ...envelope, commitIndex: place, sentMs: ms }),
+  heartbeat: fc.record({
+    ...{ ...envelope, commitIndex: place, sentMs: ms, isDozing: fc.boolean() },
+  }),
   heartbeatReply: fc.record({ ...envelope, hasEntries: fc.boolean(), sentMs: ms }),
   snapshotOffer: fc.record({
     ...{

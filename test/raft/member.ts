@@ -2,7 +2,7 @@
 import type { Configuration, ConfigurationEntry } from '../../src/raft/membership.ts';
 import type { Message } from '../../src/raft/messages.ts';
 import { Raft } from '../../src/raft/raft.ts';
-import type { HardState, Ready } from '../../src/raft/ready.ts';
+import type { DozeOptions, HardState, Ready } from '../../src/raft/ready.ts';
 import type { TermRun } from '../../src/raft/term-log.ts';
 
 export interface Entry {
@@ -48,6 +48,7 @@ class Disk {
 
 export const electionTimeoutMs = 300;
 export const heartbeatMs = 50;
+export const doze: DozeOptions = { afterMs: 60, heartbeatMs: 400, timeoutMs: 1200 };
 /** Entries that fit into one message. */
 const entriesPerMessage = 3;
 
@@ -55,6 +56,7 @@ export class Member {
   readonly id: string;
   readonly disk: Disk;
   readonly #random: () => number;
+  readonly #doze: DozeOptions | undefined;
   #raft: Raft | undefined;
   /** In memory, by index; what is on disk may lag behind. */
   entries: Entry[] = [];
@@ -62,7 +64,13 @@ export class Member {
   writes: Write[] = [];
   truncations = 0;
 
-  constructor(id: string, configuration: Configuration, random: () => number) {
+  constructor(
+    id: string,
+    configuration: Configuration,
+    random: () => number,
+    doze: DozeOptions | undefined,
+  ) {
+    this.#doze = doze;
     this.id = id;
     this.disk = new Disk(configuration);
     this.#random = random;
@@ -97,6 +105,7 @@ export class Member {
           heartbeatMs,
           missedMs: 1000,
           appendsUnderWayMax: 4,
+          doze: this.#doze,
           random: this.#random,
         },
         lastFitting: (_to, first, last) => Math.min(last, first + entriesPerMessage - 1),

@@ -4,6 +4,8 @@
  *
  *     members a b c [learners d]   a new cluster, 300 ms old, so that everybody may vote; without
  *                                  a leader a begins an election after 450 ms, b 510, c 570 …
+ *     dozing a b c                 the same, and a leader with nothing to do dozes after 60 ms: a
+ *                                  heartbeat every 400 ms, which is missed after 1200
  *     time MS                      time goes on
  *     stop a …                     they do not run (SIGSTOP), until `continue a …`
  *     campaign a                   an election without being asked
@@ -20,10 +22,13 @@
  *     start a                      again, from its disk
  *     status [a …]                 what they are; `log a` what they have
  *     may-answer a …               whether they may answer reads
+ *     wake a                       somebody wants something of it
+ *     leader-lost a …              they know that the leader's machine does not answer
  */
 import type { Configuration } from '../../src/raft/membership.ts';
 import type { Message } from '../../src/raft/messages.ts';
-import { electionTimeoutMs, Member, type Sent } from './member.ts';
+import type { DozeOptions } from '../../src/raft/ready.ts';
+import { doze, electionTimeoutMs, Member, type Sent } from './member.ts';
 
 /** What `time` counts from, and how often everybody looks at the clock. */
 const startMs = 1000;
@@ -38,6 +43,7 @@ export class ScriptedCluster {
 
   readonly #commands: Readonly<Record<string, (args: readonly string[]) => void>> = {
     members: (args) => this.#begin(configurationOf(['voters', ...args])),
+    dozing: (args) => this.#begin(configurationOf(['voters', ...args]), doze),
     time: ([ms]) => this.#pass(Number(ms)),
     stop: (ids) => {
       for (const id of ids) this.#stopped.add(id);
@@ -71,6 +77,8 @@ export class ScriptedCluster {
     log: (ids) => {
       for (const member of this.#named(ids)) this.#say(`${member.id}: ${logOf(member)}`);
     },
+    wake: (ids) => this.#each(ids, ({ raft }) => raft.wake(this.#nowMs)),
+    'leader-lost': (ids) => this.#each(ids, ({ raft }) => raft.leaderIsLost(this.#nowMs)),
     'may-answer': (ids) => {
       for (const { id, raft } of this.#named(ids)) {
         this.#say(`${id}: ${raft.mayAnswer(this.#nowMs) ? 'yes' : 'no'}`);
@@ -90,13 +98,13 @@ export class ScriptedCluster {
     return this.#out.length === 0 ? ['nothing'] : this.#out;
   }
 
-  #begin(configuration: Configuration): void {
+  #begin(configuration: Configuration, dozing?: DozeOptions): void {
     this.#members = new Map();
     this.#flights = [];
     this.#stopped = new Set();
     const ids = [...configuration.voters, ...configuration.learners];
     for (const [i, id] of ids.entries()) {
-      const member = new Member(id, configuration, () => 0.5 + 0.2 * i);
+      const member = new Member(id, configuration, () => 0.5 + 0.2 * i, dozing);
       member.start(this.#nowMs);
       this.#members.set(id, member);
     }
@@ -250,7 +258,7 @@ function shown(message: Message): string {
     case 'appendRejected':
       return `${head}, ${message.prevIndex}: try ${message.hintIndex}/${message.hintTerm}`;
     case 'heartbeat':
-      return `${head}, committed ${message.commitIndex}`;
+      return `${head}, committed ${message.commitIndex}${message.isDozing ? ', dozing' : ''}`;
     case 'snapshotOffer':
       return `${head}, up to ${message.base.index}/${message.base.term}`;
     default:

@@ -7,7 +7,8 @@ import assert from 'node:assert/strict';
 import { seededRandom } from '../../src/core/random.ts';
 import type { Configuration } from '../../src/raft/membership.ts';
 import { Role } from '../../src/raft/raft.ts';
-import { type Entry, electionTimeoutMs, Member, type Sent } from './member.ts';
+import type { DozeOptions } from '../../src/raft/ready.ts';
+import { doze, type Entry, electionTimeoutMs, Member, type Sent } from './member.ts';
 
 /** How bad the world is: chances that something happens to a message, or in one step. */
 export interface Faults {
@@ -54,11 +55,13 @@ export interface Totals {
   commits: number;
   reconfigurations: number;
   handOvers: number;
+  /** Steps in which a leader dozed. */
+  dozing: number;
 }
 
 export const noTotals: Totals = {
   ...{ elections: 0, truncations: 0, snapshots: 0, crashes: 0, commits: 0 },
-  ...{ reconfigurations: 0, handOvers: 0 },
+  ...{ reconfigurations: 0, handOvers: 0, dozing: 0 },
 };
 
 /** A member and what only the world knows of it. */
@@ -87,6 +90,7 @@ export class RaftWorld {
   readonly totals: Totals = { ...noTotals };
   readonly #random: () => number;
   readonly #all = new Map<string, Inhabitant>();
+  readonly #doze: DozeOptions | undefined;
   #faults: Faults;
   /** Clients want nothing more. */
   #isHealed = false;
@@ -108,10 +112,11 @@ export class RaftWorld {
   constructor(seed: number) {
     this.#random = seededRandom(seed).next;
     this.#faults = faultsFrom(this.#random);
+    this.#doze = this.#random() < 0.3 ? doze : undefined;
     const names = ['a', 'b', 'c', 'd', 'e'].slice(0, this.#random() < 0.6 ? 3 : 5);
     const voters = names.slice(0, this.#random() < 0.2 ? 2 : names.length);
     for (const name of names) {
-      const member = new Member(name, { voters, learners: [] }, this.#random);
+      const member = new Member(name, { voters, learners: [] }, this.#random, this.#doze);
       this.#all.set(name, new Inhabitant(member, this.#random));
       this.#start(this.#all.get(name)!);
     }
@@ -144,6 +149,9 @@ export class RaftWorld {
     this.#deliver();
     this.#install();
     this.#checkReads();
+    if (member.isUp && member.raft.role === Role.leader && member.raft.isDozing) {
+      this.totals.dozing++;
+    }
   }
 
   #act(one: Inhabitant, nowMs: number): void {
@@ -151,7 +159,12 @@ export class RaftWorld {
     const chance = this.#random();
     if (chance < 0.3) {
       const hasRoom = raft.mayPropose && raft.lastIndex - raft.commitIndex < 40;
-      if (hasRoom) one.member.propose(this.#nextData++, nowMs);
+      // Where leaders doze clients want something now and then only, or to read.
+      if (this.#doze !== undefined && this.#random() < 0.97) {
+        if (this.#random() < 0.05) raft.wake(nowMs);
+        else if (this.#random() < 0.01) raft.leaderIsLost(nowMs);
+        raft.tick(nowMs);
+      } else if (hasRoom) one.member.propose(this.#nextData++, nowMs);
     } else if (chance < 0.31) {
       this.#reconfigure(one.member, nowMs);
     } else if (chance < 0.31 + this.#faults.handOver) {

@@ -5,6 +5,7 @@
  */
 import assert from 'node:assert/strict';
 import type { Random } from '../../src/core/random.ts';
+import type { DozeOptions } from '../../src/raft/ready.ts';
 import type { Clients } from './clients.ts';
 import { ClusterTruth } from './cluster-truth.ts';
 import { DirectClients } from './direct-clients.ts';
@@ -42,6 +43,8 @@ export interface ClusterCounts {
   wipes: number;
   /** Times that a node got a newer version. */
   upgrades: number;
+  /** Requests that waited for a leader that dozed. */
+  awakings: number;
   /** Times that records were deleted from the beginning of a partition. */
   deletions: number;
   filesRemoved: number;
@@ -81,6 +84,7 @@ export class ClusterWorld {
       memberChanges: 0,
     },
     ...{ fullDisks: 0, starts: 0, handOvers: 0, installs: 0, deletions: 0, wipes: 0, upgrades: 0 },
+    awakings: 0,
     ...{ filesRemoved: 0, filesSealed: 0, tornWrites: 0, handled: 0, handledByKey: 0 },
     ...{ handledAgain: 0, joins: 0, keyedChecks: 0 },
   };
@@ -90,6 +94,8 @@ export class ClusterWorld {
   readonly lies: SimDisk['lies'];
   /** In many small files and snapshots more happens. */
   readonly sizes: { readonly fileBytesMax: number; readonly snapshotBytes: number };
+  /** In some runs the leader dozes when nothing happens, until clients ask for something. */
+  readonly doze: { readonly doze?: DozeOptions };
   /** In small ones followers lag, and logs that differ are seen to differ. */
   readonly appendBytesMax: number;
   readonly truth = new ClusterTruth((what) => this.note(what));
@@ -120,6 +126,8 @@ export class ClusterWorld {
     this.#harmRate = this.pick([0.005, 0.01, 0.02, 0.05]);
     this.nodes = Array.from({ length: options.nodes }, (_, i) => new SimNode(this, i + 1));
     this.hasBrokers = (options.clients ?? this.pick(['direct', 'wire'])) === 'wire';
+    const dozes = this.hasBrokers && random.next() < 0.5;
+    this.doze = dozes ? { doze: { afterMs: 30, heartbeatMs: 120, timeoutMs: 300 } } : {};
     this.clients = this.hasBrokers ? new WireClients(this) : new DirectClients(this);
   }
 

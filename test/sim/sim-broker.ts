@@ -127,6 +127,7 @@ export class SimConnection {
   #serve(frame: Buffer): void {
     if (this.isClosed) return;
     const correlationId = frame.readInt32BE(4);
+    if (this.#node.replica?.consensus.isAsleep === true) this.#world.counts.awakings++;
     this.#session.onFrame(frame, {
       send: (pieces, afterWritten) => {
         if (this.isClosed) {

@@ -129,7 +129,7 @@ export class SimNode {
           this.#mustRestart = true;
         },
       },
-      times: { electionTimeoutMs: 100, heartbeatMs: 15, missedMs: 500 },
+      times: { electionTimeoutMs: 100, heartbeatMs: 15, missedMs: 500, ...this.world.doze },
       journal: {
         ...{ sync: 'always', syncIntervalMs: 50, fileExtentsMax: 50 },
         ...{ ...this.world.sizes, fileBytesMin: 600 },

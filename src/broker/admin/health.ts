@@ -20,7 +20,7 @@ const commitMsMax = 5000;
 export async function healthOf(broker: Broker, isStopping: boolean): Promise<Health> {
   const { replica, clock, nodes } = broker;
   const isLed = replica.raft.isLed(clock.monotonicMs());
-  const quorum = replica.mayAnswer || isLed;
+  const quorum = replica.mayAnswer || replica.consensus.isAsleep || isLed;
   const facts = { ready: quorum && !isStopping, leader: nodes.leaderId, quorum };
   const failing = (why: readonly string[]): Health => ({
     status: 'failing',
