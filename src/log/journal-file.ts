@@ -82,10 +82,12 @@ export function padToPage(
 
 /**
  * The length of a file of `bytes` that has to take a group up to `end`. The first one of a journal
- * begins small: all of it is read at a start, and there may be many journals.
+ * begins small: all of it is read at a start, and there may be many journals. A file with one large
+ * group may be longer than `bytesMax`, and never gets shorter.
  */
 export function grownBytes(bytes: number, end: number, bytesMax: number): number {
-  return end <= bytes ? bytes : Math.min(bytesMax, Math.max(bytes * growthFactor, end));
+  if (end <= bytes) return bytes;
+  return Math.max(bytes, Math.min(bytesMax, Math.max(bytes * growthFactor, end)));
 }
 
 /** Where the next file lies until it is put in place. */

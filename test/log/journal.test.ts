@@ -72,6 +72,39 @@ test('a file is rolled before it grows beyond its bound, and holds a large group
   ]);
 });
 
+test('a mark behind a large group, after a restart, leaves the group whole', async () => {
+  const disk = newDisk();
+  const options = { fileBytesMax: 1000, fileBytesMin: 500 };
+  const large = plainEntry(1, Buffer.alloc(5000, 7));
+  const first = await openJournal(disk.files(), options);
+  await appendGroups(first.journal, [[large]]);
+  await first.journal.close();
+  const second = await openJournal(disk.files(), options);
+  assert.equal(second.found.length, 1);
+  await second.journal.append([]);
+  await second.journal.close();
+  const third = await openJournal(disk.files(), options);
+  assert.deepEqual(
+    third.found.map(({ index, meta }) => [index, meta.length]),
+    [[1, 5000]],
+  );
+});
+
+test('the first file grows with use', async () => {
+  const disk = newDisk();
+  const options = { fileBytesMax: 64 * 1024, fileBytesMin: 1000 };
+  const { journal } = await openJournal(disk.files(), options);
+  const sizes: number[] = [];
+  for (let i = 1; i <= 60; i++) {
+    await appendGroups(journal, [[plainEntry(i, Buffer.alloc(900))]]);
+    sizes.push(await journal.logFiles[0]!.file.size());
+  }
+  assert.deepEqual([...new Set(sizes)], [4000, 16_000, 64_000]);
+  await journal.close();
+  const again = await openJournal(disk.files(), options);
+  assert.equal(again.found.length, 60);
+});
+
 test('a file is rolled before it holds more batches than its bound', async () => {
   const disk = newDisk();
   const { journal } = await openJournal(disk.files(), { fileExtentsMax: 10 });
