@@ -9,6 +9,7 @@ import {
 import { TenantDuties } from './cluster/tenant-duties.ts';
 import { defaultTenantName, TenantPlanner } from './cluster/tenant-planner.ts';
 import { splitList } from './config/kafka-values.ts';
+import { BrokerError } from './core/errors.ts';
 import type { Logger } from './core/logger.ts';
 import { formatHostPort, type HostPort } from './net/listeners.ts';
 import { EntryType } from './state/entry-types.ts';
@@ -19,6 +20,7 @@ import { folderOf, type NodeParts, TenantHost, tenantsIn } from './tenant-host.t
 const lookMs = 1000;
 
 const openedAtOnceMax = 8;
+const portMax = 65_535;
 
 export interface TenantsOptions {
   readonly parts: NodeParts;
@@ -52,6 +54,7 @@ export class Tenants implements TenantsPort {
       ...{ replica: system.replica, random: parts.random },
       isAlone: parts.cluster === undefined,
       tenantsMax: parts.settings['tenants.max'],
+      portsMax: portMax - parts.settings['tenant.port.base'],
     });
     system.replica.listen({
       onApplied: ({ type }) => {
@@ -179,13 +182,15 @@ export class Tenants implements TenantsPort {
     try {
       host = await TenantHost.open(parts, {
         ...{ number, name, clusterId: tenant.clusterId, founders: tenant.voters },
-        ...{ listener: this.#listenerOf(number), log: logOf(log, name) },
+        ...{ listener: this.#listenerOf(tenant), log: logOf(log, name) },
         onSnapshotFetched: () => this.#reopen(number),
       });
-      await host.listen(this.#listenerOf(number).listen);
+      await host.listen(this.#listenerOf(tenant).listen);
     } catch (error) {
+      // Of what nobody foresaw it is not known what else it means.
+      if (!(error instanceof BrokerError)) throw error;
       await host?.stop();
-      this.#note(tenant, (error as Error).message);
+      this.#note(tenant, error.message);
       return;
     }
     this.#failures.delete(number);
@@ -262,10 +267,13 @@ export class Tenants implements TenantsPort {
     }
   }
 
-  #listenerOf(number: number) {
+  #listenerOf({ portOffset }: Tenant) {
     const { listen, advertise, parts } = this.#options;
     const base = parts.settings['tenant.port.base'];
-    const port = base === 0 ? 0 : base + number;
+    const port = base === 0 ? 0 : base + portOffset;
+    // Where the node that made the tenant has a lower base than this one.
+    if (port > portMax)
+      throw new BrokerError('LISTEN_FAILED', `there is no port ${port}`, { port });
     return {
       listen: { host: listen.host, port },
       advertise: advertise && { host: advertise.host, port },

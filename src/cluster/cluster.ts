@@ -28,7 +28,7 @@ export interface ClusterOptions {
   /** All nodes that may be in the cluster, this one included. */
   readonly nodes: ClusterNodes;
   readonly listen: HostPort;
-  /** Tenant N is served on this port and N; 0: on any free one. */
+  /** A tenant is served on this port and its offset; 0: on any free one. */
   readonly tenantPortBase: number;
   readonly secret: string;
   readonly frameBytesMax: number;

@@ -8,7 +8,7 @@ export interface Hello {
   readonly node: ClusterNode;
   /** Up to which feature level its code understands entries. */
   readonly level: number;
-  /** Tenant N is served on this port and N; 0: it does not say where. */
+  /** A tenant is served on this port and its offset; 0: it does not say where. */
   readonly tenantPortBase: number;
 }
 

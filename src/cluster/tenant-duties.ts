@@ -85,7 +85,7 @@ export class TenantDuties {
   /** Where it serves this tenant; undefined where it does not say so. */
   #nodeOf({ node, tenantPortBase }: Hello): ClusterNode | undefined {
     if (tenantPortBase === 0) return undefined;
-    return { ...node, port: tenantPortBase + this.#options.tenant.number };
+    return { ...node, port: tenantPortBase + this.#options.tenant.portOffset };
   }
 
   /** Towards those of the system group, one at a time. */

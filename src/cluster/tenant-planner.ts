@@ -19,6 +19,8 @@ export interface TenantPlannerOptions {
   /** This node has no others beside it, and says itself what may be written. */
   readonly isAlone: boolean;
   readonly tenantsMax: number;
+  /** So many ports there are for them. */
+  readonly portsMax: number;
 }
 
 /** Creates and deletes tenants, on the node that leads the system group. */
@@ -33,7 +35,7 @@ export class TenantPlanner {
   }
 
   async create(name: string): Promise<OperatorAnswer> {
-    const { replica, random, tenantsMax } = this.#options;
+    const { replica, random, tenantsMax, portsMax } = this.#options;
     if (!replica.isLeader) return notLeader;
     const { tenants } = replica.state;
     if (!tenantNamePattern.test(name)) {
@@ -41,14 +43,15 @@ export class TenantPlanner {
     }
     const isTaken = this.#creating.has(name) || tenants.byName(name) !== undefined;
     if (name === defaultTenantName || isTaken) return refused(`there is a tenant ${name}`);
-    if (tenants.size + this.#creating.size >= tenantsMax) {
-      return refused(`there are ${tenantsMax} tenants already (tenants.max)`);
+    const countMax = Math.min(tenantsMax, portsMax);
+    if (tenants.size + this.#creating.size >= countMax) {
+      return refused(`there are ${countMax} tenants already (tenants.max, tenant.port.base)`);
     }
     if (!this.#mayWrite())
       return refused('some node of the cluster is of an older version, or away');
+    const number = Math.max(tenants.next, ...this.#numbersBehind());
     const tenant: Tenant = {
-      number: Math.max(tenants.next, ...this.#numbersBehind()),
-      name,
+      ...{ number, name, portOffset: this.#freePort(number) },
       clusterId: random.bytes(16).toString('base64url'),
       voters: replica.raft.configuration.voters,
     };
@@ -74,6 +77,18 @@ export class TenantPlanner {
   /** Numbers are not used twice, not even by plans that fail. */
   #numbersBehind(): number[] {
     return [...this.#creating.values()].map(({ number }) => number + 1);
+  }
+
+  /**
+   * Former clients of a tenant that is gone still try its port: it is used again as late as can be.
+   */
+  #freePort(number: number): number {
+    const { replica, portsMax } = this.#options;
+    const all = [...replica.state.tenants.all(), ...this.#creating.values()];
+    const taken = new Set(all.map(({ portOffset }) => portOffset));
+    let offset = number;
+    while (taken.has(1 + ((offset - 1) % portsMax))) offset++;
+    return 1 + ((offset - 1) % portsMax);
   }
 
   /** Older versions stop at such an entry; in a cluster the leader raises the level by itself. */

@@ -95,7 +95,7 @@ export const settingsTable = {
     20_000,
     0,
     65_000,
-    'tenant N listens on this port and N; 0: on any free one',
+    'tenant N listens on this port and N, as long as there are ports; 0: on any free one',
   ),
   'tenants.max': integer(10_000, 0, 40_000, 'tenants in all, beside the default one'),
   'admin.secret': text(

@@ -8,6 +8,8 @@ export interface Tenant {
   /** 1 and up, never used again; the default tenant is 0. */
   readonly number: number;
   readonly name: string;
+  /** It is served on each node's `tenant.port.base` and this. */
+  readonly portOffset: number;
   /** What its clients see as the cluster's id. */
   readonly clusterId: string;
   /** Who is in its Raft group until an entry of its own says otherwise. */
@@ -32,14 +34,16 @@ export function decodeTenantDeleted(meta: Buffer): number {
   return new ByteReader(meta).uvarint();
 }
 
-function writeTenant(writer: ByteWriter, { number, name, clusterId, voters }: Tenant): ByteWriter {
-  writer.uvarint(number).string(name).string(clusterId).uvarint(voters.length);
+function writeTenant(writer: ByteWriter, tenant: Tenant): ByteWriter {
+  const { number, name, portOffset, clusterId, voters } = tenant;
+  writer.uvarint(number).string(name).uvarint(portOffset).string(clusterId).uvarint(voters.length);
   for (const voter of voters) writer.string(voter);
   return writer;
 }
 function readTenant(reader: ByteReader): Tenant {
   return {
-    ...{ number: reader.uvarint(), name: reader.string(), clusterId: reader.string() },
+    ...{ number: reader.uvarint(), name: reader.string(), portOffset: reader.uvarint() },
+    clusterId: reader.string(),
     voters: Array.from({ length: reader.count() }, () => reader.string()),
   };
 }
@@ -87,6 +91,6 @@ export class TenantTable {
 
   read(reader: ByteReader): void {
     this.#next = reader.uvarint();
-    for (let left = reader.count(4); left > 0; left--) this.create(readTenant(reader));
+    for (let left = reader.count(5); left > 0; left--) this.create(readTenant(reader));
   }
 }

@@ -198,3 +198,29 @@ test('tenants go on with one node when the majority is lost for good, and on new
   await cluster.leader('acme');
   await check(await cluster.of('acme'), 'orders', load);
 });
+
+test('a node that lost its disk leaves the groups of tenants, too, and comes in again', async (t) => {
+  const cluster = await TenantCluster.create(t);
+  const { nodes } = cluster;
+  await nodes.startAll();
+  await cluster.change(1, 'PUT', 'acme');
+  await cluster.leader('acme');
+  const { load, stop } = await cluster.begin('acme');
+  await nodes.end(3, 'SIGKILL');
+  await rm(nodes.folder(3), { recursive: true });
+  await nodes.whole(2);
+  const { code, output } = await nodes.run([
+    ...['cluster', 'remove', '3', '--cluster', nodes.nodes([1, 2])],
+  ]);
+  assert.equal(code, 0, output);
+  await load.more(20);
+  await nodes.start(3);
+  await nodes.whole();
+  await stop();
+  await cluster.everywhere('acme');
+  // The others are not needed for what it has.
+  await nodes.end(1, 'SIGKILL');
+  while ((await cluster.leader('acme', [2, 3])) === 1);
+  await nodes.start(1);
+  await check(await cluster.of('acme'), 'orders', load);
+});
