@@ -184,7 +184,8 @@ function openCluster(options: NodeOptions): Cluster | undefined {
   const found = clusterOf(settings, directoryId);
   if (found === undefined) return undefined;
   const frameBytesMax = settings['socket.request.max.bytes'] + frameSlackBytes;
-  return new Cluster({ ...found, frameBytesMax, clock, log });
+  const electionTimeoutMs = settings['cluster.election.timeout.ms'];
+  return new Cluster({ ...found, frameBytesMax, electionTimeoutMs, clock, log });
 }
 
 /**

@@ -12,6 +12,7 @@ import { memberId, nodeIdOf } from './formation.ts';
 import { forTenant, GroupLink, type NodeLinks } from './group-link.ts';
 import { decodeHello, encodeHello, type Hello } from './hello.ts';
 import { LeaderDuties } from './leader-duties.ts';
+import { NodeWatch } from './node-watch.ts';
 import {
   type MembersWish,
   notLeader,
@@ -32,6 +33,7 @@ export interface ClusterOptions {
   readonly tenantPortBase: number;
   readonly secret: string;
   readonly frameBytesMax: number;
+  readonly electionTimeoutMs: number;
   readonly clock: Clock;
   readonly log: Logger;
 }
@@ -65,13 +67,21 @@ export class Cluster implements NodeLinks {
   #duties: LeaderDuties | undefined;
   #handler: RequestHandler | undefined;
   #cancelForm: (() => void) | undefined;
+  readonly #watch: NodeWatch;
   #onChange: (() => void) | undefined;
   #isStarted = false;
   #isStopped = false;
 
   constructor(options: ClusterOptions) {
     this.#options = options;
-    const { secret, frameBytesMax, clock } = options;
+    const { secret, frameBytesMax, clock, electionTimeoutMs } = options;
+    this.#watch = new NodeWatch({
+      ...{ clock, timeoutMs: electionTimeoutMs },
+      // Only groups of tenants doze.
+      connected: () => (this.#groups.size > 1 ? this.#present().keys() : []),
+      ask: (nodeId) => this.hasRoom(nodeId),
+      onSilent: (nodeId) => this.#onPeerLost(nodeId),
+    });
     this.#server = new PeerServer({
       ...{ secret, frameBytesMax, clock },
       hello: () => encodeHello(this.hello),
@@ -158,6 +168,7 @@ export class Cluster implements NodeLinks {
     });
     this.#linkAll();
     this.#formLater();
+    this.#watch.start();
   }
 
   /** Who answers the requests of the other nodes. */
@@ -199,6 +210,7 @@ export class Cluster implements NodeLinks {
   async stop(): Promise<void> {
     this.#isStopped = true;
     this.#cancelForm?.();
+    this.#watch.stop();
     for (const link of this.#links.values()) link.stop();
     for (const requests of this.#requests.values()) requests.fail();
     await this.#server.close();
@@ -300,9 +312,11 @@ export class Cluster implements NodeLinks {
 
   /** What the nodes say of themselves that are connected. */
   present(): Hello[] {
-    return [...this.#hellos]
-      .filter(([nodeId]) => this.#links.get(nodeId)?.isUp === true)
-      .map(([, hello]) => hello);
+    return [...this.#present().values()];
+  }
+
+  #present(): Map<number, Hello> {
+    return new Map([...this.#hellos].filter(([nodeId]) => this.#links.get(nodeId)?.isUp === true));
   }
 
   /** Does what an operator asks for, as the leader. Answers what came of it. */

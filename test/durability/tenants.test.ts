@@ -27,11 +27,11 @@ class TenantCluster {
     this.#adminPorts = adminPorts;
   }
 
-  static async create(t: TestContext): Promise<TenantCluster> {
+  static async create(t: TestContext, isProxied = false): Promise<TenantCluster> {
     const folder = await mkdtemp(join(tmpdir(), 'keylane-tenants-'));
     const ports = await freePorts(3);
     const nodes = await ClusterProcesses.create(folder, {
-      settings: [`admin.secret=${adminSecret}`],
+      ...{ settings: [`admin.secret=${adminSecret}`], isProxied },
       admin: (id) => `127.0.0.1:${ports[id - 1]}`,
       env: (id) => ({ KEYLANE_TENANT_PORT_BASE: String(firstPort + id * portsPerNode) }),
     });
@@ -222,5 +222,25 @@ test('a node that lost its disk leaves the groups of tenants, too, and comes in 
   await nodes.end(1, 'SIGKILL');
   while ((await cluster.leader('acme', [2, 3])) === 1);
   await nodes.start(1);
+  await check(await cluster.of('acme'), 'orders', load);
+});
+
+test('a tenant in which nothing happens gets another leader when its node is cut off', async (t) => {
+  const cluster = await TenantCluster.create(t, true);
+  const { nodes } = cluster;
+  await nodes.startAll();
+  await cluster.change(1, 'PUT', 'acme');
+  await cluster.ledBy('acme', 2);
+  // Nobody asks it for anything but who leads.
+  await cluster.everywhere('acme');
+  for (const other of [1, 3]) {
+    nodes.network.cut(2, other);
+    nodes.network.cut(other, 2);
+  }
+  while ((await cluster.leader('acme', [1, 3])) === 2);
+  nodes.network.heal();
+  await cluster.leader('acme');
+  const { load, stop } = await cluster.begin('acme');
+  await stop();
   await check(await cluster.of('acme'), 'orders', load);
 });
