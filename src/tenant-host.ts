@@ -54,6 +54,8 @@ const heartbeatsPerTimeout = 8;
 /** For so long a node that is away finds all that it needs in the journals of the others. */
 const missedMs = 60_000;
 const doze = { afterMs: 2000, heartbeatMs: 1500, timeoutMs: 4000 };
+/** There may be many tenants that are at work: what their followers lack longer is on the disk. */
+const tenantTailBytesMax = 1024 * 1024;
 /** What a stop may take to give leadership to another node. */
 const handOverMs = 1000;
 
@@ -139,6 +141,7 @@ async function openReplica(parts: NodeParts, hosted: Hosted): Promise<Replica> {
       group: {
         ...{ peers: cluster.linkOf(number), log, onSnapshotFetched },
         fetchBytesPerSecondMax: settings['cluster.snapshot.bytes.per.second'],
+        ...(number !== defaultTenant && { tailBytesMax: tenantTailBytesMax }),
       },
     }),
     times: {

@@ -77,6 +77,8 @@ export interface ConsensusOptions
   readonly peers: PeerPort | undefined;
   /** One append holds about this much, or one entry. */
   readonly appendBytesMax: number;
+  /** Of the newest entries, in memory for the others; older ones are read from the journal. */
+  readonly tailBytesMax: number;
   /** The last entry that the snapshot covers which others are offered. */
   readonly snapshot: () => TermRun;
   readonly listener: ConsensusListener;
@@ -100,7 +102,6 @@ export interface ConsensusListener {
 }
 
 const appendsUnderWayMax = 64;
-const tailBytesMax = 32 * 1024 * 1024;
 /** On a full disk a vote waits this long for space. */
 const voteAgainMs = 1000;
 const defaultTenant = 0;
@@ -121,7 +122,7 @@ export class Consensus {
   readonly #options: ConsensusOptions;
   readonly #raft: Raft;
   readonly #commit: GroupCommit;
-  readonly #tail = new EntryTail(tailBytesMax);
+  readonly #tail: EntryTail;
   readonly #senders = new Map<string, AppendSender>();
   #waiting: Waiting[];
   /** The term in which this member leads and may plan; 0 if it does not. */
@@ -143,6 +144,7 @@ export class Consensus {
     const { clock, random, journal, self, start, times, appendBytesMax } = options;
     this.#options = options;
     this.#awaking = new Awaking(clock);
+    this.#tail = new EntryTail(options.tailBytesMax);
     this.#durableEnd = journal.end;
     this.#appliedIndex = start.commitIndex;
     this.#waiting = start.held.map(({ entry, position }) => ({

@@ -54,6 +54,8 @@ export interface GroupOptions {
   readonly fetchBytesPerSecondMax: number;
   /** One append holds about this much, or one entry. */
   readonly appendBytesMax?: number;
+  /** Of the newest entries, kept in memory for the other members. */
+  readonly tailBytesMax?: number;
   /** All of a snapshot is there: `stop` puts it in place, then the replica is to be opened anew. */
   readonly onSnapshotFetched: () => void;
 }
@@ -102,6 +104,7 @@ const removalDelayMs = 5000;
 /** They play no part in a group of one voter, which elects itself. */
 const defaultTimes = { electionTimeoutMs: 400, heartbeatMs: 50, missedMs: 60_000 };
 const appendBytesMax = 1024 * 1024;
+const tailBytesMax = 32 * 1024 * 1024;
 
 /**
  * One tenant: journal, consensus and state machine, in this order for every entry: persist, commit,
@@ -165,6 +168,7 @@ export class Replica {
       times: options.times ?? defaultTimes,
       peers: options.group?.peers,
       appendBytesMax: options.group?.appendBytesMax ?? appendBytesMax,
+      tailBytesMax: options.group?.tailBytesMax ?? tailBytesMax,
       sync: options.journal.sync,
       aheadBytesMin: options.journal.aheadBytesMin ?? aheadBytesMin,
       besideSyncMsMin: options.journal.besideSyncMsMin ?? besideSyncMsMin,
