@@ -68,7 +68,7 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
   const { settings, log, random } = options;
   const cluster = openCluster(options);
   const isFounder = await founds(options, cluster);
-  const parts = await openParts(options, cluster);
+  const parts = openParts(options, cluster);
   const { jobs, server, disk } = parts;
   const listen = parseHostPort(settings.listen);
   const advertise = settings.advertise === '' ? undefined : parseHostPort(settings.advertise);
@@ -97,12 +97,15 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
     tenants,
     async stop() {
       api.isStopping = true;
-      if (cluster !== undefined) await system.handOver();
+      const settled = tenants.settle();
+      if (cluster !== undefined) {
+        await settled;
+        await Promise.all([system, ...tenants.hosts].map((host) => host.handOver()));
+      }
       const closed = server.shutdown(shutdownMs);
-      broker.finishParked();
-      await tenants.stop();
-      await closed;
-      await system.stop();
+      for (const host of [system, ...tenants.hosts]) host.broker.finishParked();
+      await Promise.all([closed, settled]);
+      await Promise.all([system, ...tenants.hosts].map((host) => host.stop()));
       await Promise.all([jobs.stop(), parts.opener.stop()]);
       disk.stop();
       await cluster?.stop();
@@ -112,15 +115,13 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
 }
 
 /** What all tenants share. */
-async function openParts(options: NodeOptions, cluster: Cluster | undefined): Promise<NodeParts> {
+function openParts(options: NodeOptions, cluster: Cluster | undefined): NodeParts {
   const { settings, clock, random, directoryId, onFatal } = options;
   const syncDelayMs = settings['journal.sync.delay.ms'];
   const files =
     syncDelayMs === 0 ? options.files : withSlowSyncs(options.files, clock, syncDelayMs);
   const folder = folderOf(settings.data, defaultTenant);
-  await files.makeFolder(folder);
   const disk = new DiskGuard(files, folder, clock, diskOptions(settings));
-  await disk.start();
   const jobs = new JobThread(onFatal);
   const opener = options.opener ?? new OpenThread(jobs);
   const server = new NetServer({

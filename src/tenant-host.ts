@@ -107,23 +107,23 @@ export class TenantHost {
   /** The others need not miss the leader first, if it says that it goes. */
   async handOver(): Promise<void> {
     const { replica } = this;
-    const isOver = new Promise<void>((resolve) => {
+    if (!replica.consensus.handOver()) return;
+    await new Promise<void>((resolve) => {
       replica.listen({ onFollowing: resolve });
       this.#parts.clock.after(handOverMs, resolve);
     });
-    if (replica.consensus.handOver()) await isOver;
   }
 
   /** Serves nobody any more, while the other tenants go on. */
   async close(): Promise<void> {
-    if (this.#address !== undefined) this.#parts.server.closePort(this.#address.port);
-    this.#address = undefined;
     this.broker.finishParked();
     await this.stop();
   }
 
-  /** Ends what goes on in the background, and closes the files. */
+  /** Closes its port, ends what goes on in the background, and closes the files. */
   async stop(): Promise<void> {
+    if (this.#address !== undefined) this.#parts.server.closePort(this.#address.port);
+    this.#address = undefined;
     this.#parts.cluster?.leave(this.number);
     await this.broker.stopJobs();
     await this.replica.stop();

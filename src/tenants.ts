@@ -66,22 +66,23 @@ export class Tenants implements TenantsPort {
 
   /** Opens those that there are; resolves when they are. */
   async start(): Promise<void> {
+    await this.#removeLeftovers();
     if (this.#options.system.replica.isLeader) await this.#seed();
     this.#follow();
     await this.#following;
     this.#lookLater();
   }
 
-  async stop(): Promise<void> {
+  /** The node is to stop: none comes or goes any more. What there is is stopped with the rest. */
+  async settle(): Promise<void> {
     this.#isStopped = true;
     this.#cancelLook?.();
     await this.#following;
-    const hosts = [...this.#hosts.values()];
-    if (this.#options.parts.cluster !== undefined) {
-      await Promise.all(hosts.map((host) => host.handOver()));
-    }
-    for (const host of hosts) host.broker.finishParked();
-    await Promise.all(hosts.map((host) => host.stop()));
+  }
+
+  /** Those that are served here. */
+  get hosts(): Iterable<TenantHost> {
+    return this.#hosts.values();
   }
 
   /** The broker of a tenant by its number; undefined where it is not served here. */
@@ -165,7 +166,9 @@ export class Tenants implements TenantsPort {
       for (const [number, host] of this.#hosts) {
         if (tenants.get(number) === undefined) await this.#drop(number, host);
       }
-      await this.#removeLeftovers();
+      for (const number of this.#failures.keys()) {
+        if (tenants.get(number) === undefined) await this.#remove(number);
+      }
       const missing = [...tenants.all()].filter(({ number }) => !this.#hosts.has(number));
       const next = missing.values();
       const openAll = async (): Promise<void> => {
@@ -244,7 +247,14 @@ export class Tenants implements TenantsPort {
   async #drop(number: number, host: TenantHost): Promise<void> {
     this.#forget(number);
     await host.close();
+    await this.#remove(number);
     this.#options.log.info({ tenant: host.name }, 'a tenant was deleted');
+  }
+
+  async #remove(number: number): Promise<void> {
+    const { files, settings } = this.#options.parts;
+    this.#failures.delete(number);
+    await files.removeFolder(folderOf(settings.data, number));
   }
 
   #forget(number: number): void {
@@ -252,18 +262,13 @@ export class Tenants implements TenantsPort {
     this.#duties.delete(number);
   }
 
-  /** Folders of tenants that are no more, whenever they went. */
+  /** Folders of tenants that went while this node was down. */
   async #removeLeftovers(): Promise<void> {
     const { parts, system } = this.#options;
-    const { files, settings } = parts;
     const { tenants } = system.replica.state;
-    for (const number of await tenantsIn(files, settings.data)) {
+    for (const number of await tenantsIn(parts.files, parts.settings.data)) {
       const isGone = number < tenants.next && tenants.get(number) === undefined;
-      if (isGone && !this.#hosts.has(number))
-        await files.removeFolder(folderOf(settings.data, number));
-    }
-    for (const number of this.#failures.keys()) {
-      if (tenants.get(number) === undefined) this.#failures.delete(number);
+      if (isGone) await this.#remove(number);
     }
   }
 

@@ -14,6 +14,7 @@ import {
   type Members,
 } from '../state/commands.ts';
 import { EntryType, entryVersion } from '../state/entry-types.ts';
+import { defaultTenant } from '../state/tenants.ts';
 import { AppendSender } from './append-sender.ts';
 import { Awaking } from './awaking.ts';
 import { EntryTail } from './entry-tail.ts';
@@ -104,7 +105,6 @@ export interface ConsensusListener {
 const appendsUnderWayMax = 64;
 /** On a full disk a vote waits this long for space. */
 const voteAgainMs = 1000;
-const defaultTenant = 0;
 
 /** Durable, and not known to be committed. */
 interface Waiting {

@@ -24,6 +24,7 @@ export class DiskGuard {
   #reserved = false;
   /** The removal of a reserve must not meet the making of the next one. */
   #releasing = false;
+  #starting: Promise<void> | undefined;
   #cancel: (() => void) | undefined;
   #stopped = false;
 
@@ -63,7 +64,13 @@ export class DiskGuard {
     this.#freeBytes -= bytes;
   }
 
-  async start(): Promise<void> {
+  /** Once, however many share it; the folder has to be there. */
+  start(): Promise<void> {
+    this.#starting ??= this.#start();
+    return this.#starting;
+  }
+
+  async #start(): Promise<void> {
     this.#reserved = await this.#findReserve();
     await this.#look();
     this.#schedule();

@@ -212,8 +212,7 @@ export class Replica {
     const configuration = state.members ?? { index: 0, voters: founders, learners: [] };
     const recovered = new RecoveredLog(state, voter, configuration, facts);
     const { disk: given, clock } = options;
-    const isShared = given instanceof DiskGuard;
-    const disk = isShared ? given : new DiskGuard(files, folder, clock, given);
+    const disk = given instanceof DiskGuard ? given : new DiskGuard(files, folder, clock, given);
     const { journal, cutBytes } = await Journal.open({
       ...options.journal,
       mayPreallocate: () => disk.mayGrow(options.journal.fileBytesMax * 2),
@@ -237,7 +236,7 @@ export class Replica {
       commitIndex: state.appliedIndex,
       held: recovered.held,
     });
-    if (!isShared) await disk.start();
+    await disk.start();
     if (isOnlyVoter(replica.raft.configuration, voter)) await replica.#lead();
     return { replica, cutBytes };
   }

@@ -42,6 +42,15 @@ class TenantCluster {
     return new TenantCluster(nodes, ports);
   }
 
+  /** All nodes run, and serve a tenant. */
+  static async withAcme(t: TestContext, isProxied = false): Promise<TenantCluster> {
+    const cluster = await TenantCluster.create(t, isProxied);
+    await cluster.nodes.startAll();
+    await cluster.change(1, 'PUT', 'acme');
+    await cluster.leader('acme');
+    return cluster;
+  }
+
   async ask(id: number, method: string, path: string): Promise<Response> {
     const headers = { authorization: `Bearer ${adminSecret}` };
     return fetch(`http://127.0.0.1:${this.#adminPorts[id - 1]}${path}`, { method, headers });
@@ -173,11 +182,8 @@ test('tenants of three nodes are led by all of them, and lose nothing when one g
 });
 
 test('tenants go on with one node when the majority is lost for good, and on new ones', async (t) => {
-  const cluster = await TenantCluster.create(t);
+  const cluster = await TenantCluster.withAcme(t);
   const { nodes } = cluster;
-  await nodes.startAll();
-  await cluster.change(1, 'PUT', 'acme');
-  await cluster.leader('acme');
   const { load, stop } = await cluster.begin('acme');
   await stop();
   await cluster.everywhere('acme');
@@ -200,11 +206,8 @@ test('tenants go on with one node when the majority is lost for good, and on new
 });
 
 test('a node that lost its disk leaves the groups of tenants, too, and comes in again', async (t) => {
-  const cluster = await TenantCluster.create(t);
+  const cluster = await TenantCluster.withAcme(t);
   const { nodes } = cluster;
-  await nodes.startAll();
-  await cluster.change(1, 'PUT', 'acme');
-  await cluster.leader('acme');
   const { load, stop } = await cluster.begin('acme');
   await nodes.end(3, 'SIGKILL');
   await rm(nodes.folder(3), { recursive: true });
@@ -226,10 +229,8 @@ test('a node that lost its disk leaves the groups of tenants, too, and comes in 
 });
 
 test('a tenant in which nothing happens gets another leader when its node is cut off', async (t) => {
-  const cluster = await TenantCluster.create(t, true);
+  const cluster = await TenantCluster.withAcme(t, true);
   const { nodes } = cluster;
-  await nodes.startAll();
-  await cluster.change(1, 'PUT', 'acme');
   await cluster.ledBy('acme', 2);
   // Nobody asks it for anything but who leads.
   await cluster.everywhere('acme');
