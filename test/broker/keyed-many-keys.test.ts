@@ -61,7 +61,7 @@ test('a million keys beside one that is stuck: nothing is left of them', async (
   );
   assert.ok(keysMax <= loadedMax, `${keysMax} keys at most`);
   assert.ok(recordsMax <= loadedMax, `${recordsMax} records at most`);
-  assert.ok(keys.end <= loadedMax, 'their places are used again');
+  assert.ok(keys.rows <= loadedMax, 'their places are used again');
   assert.deepEqual([keys.size, store.batches, store.records], [1, 1, 2], 'the stuck ones are left');
 
   await stuck.commitAll(0);

@@ -58,7 +58,8 @@ export class Delivery {
     this.groupId = planned.groupId;
     this.topic = topic;
     this.settings = settings;
-    this.dispatcher = new Dispatcher(planned, dispatcherSettings(settings), counters);
+    const hashSeed = broker.random.bytes(4).readInt32LE();
+    this.dispatcher = new Dispatcher(planned, dispatcherSettings(settings), counters, hashSeed);
     this.#deadLetters = new DeadLetters(broker, this);
     const { dispatcher } = this;
     const loading = this.#loading;

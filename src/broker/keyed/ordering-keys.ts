@@ -14,42 +14,52 @@ export interface KeyRules {
   readonly isNullSerial: boolean;
 }
 
-/** Stands for "no key" where such records are in order: no real key has its first character. */
-const serialKey = 'n';
+/** Stands for "no key" where such records are in order: no byte of a key is such a character. */
+export const serialKey = '\u{2205}';
 
 const cursor = new RecordCursor();
 
 /**
  * Finds the ordering key of each record of a stored batch. A key is its exact bytes, as a latin1
- * string behind a letter that tells it from "no key". `opened` is what `openRecords` gave.
+ * string. `opened` is what `openRecords` gave.
  */
 export function fileBatch(
   batch: Buffer,
   opened: Buffer | null,
-  place: { readonly partition: number; readonly position: number },
+  { partition, position }: { readonly partition: number; readonly position: number },
   rules: KeyRules,
 ): FiledBatch {
   const offsetCount = readLastOffsetDelta(batch, 0) + 1;
-  const keys = new Array<string | null | undefined>(offsetCount).fill(undefined);
-  const ends = new Array<number>(offsetCount).fill(0);
+  const keys: (string | null | undefined)[] = [];
+  const ends: number[] = [];
   if (!isControl(batch, 0)) {
     cursor.reset(batch, 0, opened);
     const start = cursor.recordEnd;
     while (cursor.next()) {
-      keys[cursor.offsetDelta] = keyOf(cursor, rules);
-      ends[cursor.offsetDelta] = cursor.recordEnd - start;
+      fillUp(keys, ends, cursor.offsetDelta);
+      keys.push(keyOf(cursor, rules));
+      ends.push(cursor.recordEnd - start);
     }
     cursor.release();
-    for (let i = 1; i < offsetCount; i++) if (ends[i] === 0) ends[i] = ends[i - 1]!;
   }
+  fillUp(keys, ends, offsetCount);
   return {
-    ...place,
+    partition,
+    position,
     baseOffset: readBaseOffset(batch, 0),
     offsetCount,
     bytes: readBatchBytes(batch, 0),
     keys,
     ends,
   };
+}
+
+/** Offsets without a record, up to that one. */
+function fillUp(keys: (string | null | undefined)[], ends: number[], offsetDelta: number): void {
+  while (keys.length < offsetDelta) {
+    keys.push(undefined);
+    ends.push(ends.at(-1) ?? 0);
+  }
 }
 
 function keyOf(record: RecordCursor, { orderingKey, isNullSerial }: KeyRules): string | null {
@@ -59,10 +69,10 @@ function keyOf(record: RecordCursor, { orderingKey, isNullSerial }: KeyRules): s
       return none;
     case 'key':
       if (record.keyBytes < 0) return none;
-      return `k${record.keyLatin1()}`;
+      return record.keyLatin1();
     case 'header': {
       const found = record.headers().find(({ key }) => key === orderingKey.name);
-      return found?.value ? `k${found.value.toString('latin1')}` : none;
+      return found?.value?.toString('latin1') ?? none;
     }
   }
 }

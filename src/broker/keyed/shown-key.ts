@@ -1,3 +1,5 @@
+import { serialKey } from './ordering-keys.ts';
+
 /** A key as people and programs can read it. */
 export interface ShownKey {
   /** Undefined where the record has no key, or is not loaded. */
@@ -6,13 +8,12 @@ export interface ShownKey {
   readonly keyHex?: string;
 }
 
-const keyPrefix = 'k';
 const decoder = new TextDecoder('utf-8', { fatal: true });
 
 /** `name` is the key as dispatchers have it (see ordering-keys.ts). */
 export function shownKey(name: string | undefined): ShownKey {
-  if (name === undefined || !name.startsWith(keyPrefix)) return {};
-  const bytes = Buffer.from(name.slice(keyPrefix.length), 'latin1');
+  if (name === undefined || name === serialKey) return {};
+  const bytes = Buffer.from(name, 'latin1');
   try {
     return { key: decoder.decode(bytes) };
   } catch {

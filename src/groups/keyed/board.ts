@@ -5,8 +5,8 @@ import { ReadyQueue } from './ready-queue.ts';
 import { type FiledBatch, none, RecordState, RecordStore, unkeyed } from './record-store.ts';
 import { Spill } from './spill.ts';
 
-/** Columns, name and map entry of a short key. */
-const keyBytes = 150;
+/** Row, slots and name of a short key. */
+const keyBytes = 200;
 
 /** Whom a record that is filed was granted to before a restart. */
 export interface EarlierGrant {
@@ -29,10 +29,10 @@ export interface BoardListener {
  */
 export class Board {
   readonly store = new RecordStore();
-  readonly keys = new KeyTable();
+  readonly keys: KeyTable;
   /** The first waiting record of each key that is free, and waiting records without a key. */
   readonly ready: ReadyQueue;
-  readonly spill = new Spill(this.keys);
+  readonly spill: Spill;
   /** Waiting records that anybody might get, now or after others of their key. */
   readyRecords = 0;
   /** Keys that anybody might get, and waiting records without a key. */
@@ -45,15 +45,19 @@ export class Board {
    * are links of the chain again.
    */
   readonly #passed = new Map<number, number[]>();
+  /** Links of chains that are deleted records. */
+  #deletedRecords = 0;
 
-  constructor(listener: BoardListener) {
+  constructor(listener: BoardListener, hashSeed: number) {
     this.#listener = listener;
+    this.keys = new KeyTable(hashSeed);
+    this.spill = new Spill(this.keys);
     this.ready = new ReadyQueue(this.store, (ref) => this.#isFree(ref));
   }
 
   /** What the loaded records take, about. */
   get bytes(): number {
-    return this.store.records * 17 + this.store.batches * 36 + this.keys.size * keyBytes;
+    return this.store.records * 21 + this.store.batches * 48 + this.keys.size * keyBytes;
   }
 
   heldRecords(rangeId: number): number {
@@ -103,7 +107,7 @@ export class Board {
       const key = this.keys.take(name);
       if (grant === undefined && this.#leavesInLog(key, batch.position, i)) continue;
       store.live[id]!++;
-      this.#fileKeyed(first + i, key, true, grant);
+      this.#fileKeyed(first + i, id, key, grant);
     }
     return this.#keepIfAlive(id);
   }
@@ -125,7 +129,7 @@ export class Board {
       // It may have been finished before it could be counted, or deleted since: the end tells.
       if (finished.has(batch.baseOffset + i)) continue;
       store.live[id]!++;
-      this.#fileKeyed(store.first[id]! + i, key, false);
+      this.#fileKeyed(store.first[id]! + i, id, key);
       spill.took(key);
     }
     return this.#keepIfAlive(id);
@@ -158,15 +162,14 @@ export class Board {
     this.store.state[ref] = RecordState.pending;
     this.readyRecords++;
     this.readyKeys++;
-    this.ready.append(ref);
+    this.ready.add(ref);
   }
 
-  /** `isNew`: it was appended behind all that was filed before. */
-  #fileKeyed(ref: number, key: number, isNew: boolean, grant?: EarlierGrant): void {
+  #fileKeyed(ref: number, batch: number, key: number, grant?: EarlierGrant): void {
     const { store, keys } = this;
     store.key[ref] = key;
     const tail = keys.tail[key]!;
-    if (tail !== none) store.next[tail] = ref;
+    if (tail !== none) store.link(tail, ref, batch);
     keys.tail[key] = ref;
     if (grant !== undefined) {
       store.state[ref] = RecordState.granted;
@@ -179,7 +182,7 @@ export class Board {
     store.state[ref] = RecordState.pending;
     keys.pending[key]!++;
     const isFirst = keys.nextPending[key] === none;
-    if (isFirst) keys.nextPending[key] = ref;
+    if (isFirst) this.#setNext(key, ref, batch);
     const holder = keys.holder[key]!;
     if (holder !== none) {
       this.#countHeld(holder, 1);
@@ -188,9 +191,13 @@ export class Board {
       this.readyRecords++;
       if (!isFirst) return;
       this.readyKeys++;
-      if (isNew) this.ready.append(ref);
-      else this.ready.insert(ref);
+      this.ready.add(ref, batch);
     }
+  }
+
+  #setNext(key: number, ref: number, batch: number): void {
+    this.keys.nextPending[key] = ref;
+    this.keys.nextBatch[key] = batch;
   }
 
   #isFree(ref: number): boolean {
@@ -216,14 +223,15 @@ export class Board {
     return holder === none || holder === rangeId;
   }
 
-  grant(ref: number, rangeId: number, memberNumber: number): void {
+  /** Answers the next waiting record of its key, if any: it may go to this range alone. */
+  grant(ref: number, rangeId: number, memberNumber: number): number {
     const { store, keys } = this;
     store.state[ref] = RecordState.granted;
     const key = store.key[ref]!;
     if (key < 0) {
       this.readyRecords--;
       this.readyKeys--;
-      return;
+      return none;
     }
     const holder = keys.holder[key]!;
     assert(holder === none || holder === rangeId, 'a key has one holder');
@@ -237,9 +245,10 @@ export class Board {
     this.#countHeld(rangeId, -1);
     keys.inHand[key]!++;
     keys.lastMember[key] = memberNumber;
-    keys.nextPending[key] = store.next[ref]!;
+    this.#setNext(key, store.next(ref), store.nextBatch(ref));
     this.#passDeleted(key);
     if (keys.spilled[key]! > 0) this.spill.want(key);
+    return keys.nextPending[key]!;
   }
 
   /** The record is done with. If `keeps`, its key stays with its holder until it is let go. */
@@ -271,7 +280,7 @@ export class Board {
     if (key < 0) {
       this.readyRecords++;
       this.readyKeys++;
-      this.ready.insert(ref);
+      this.ready.add(ref);
       return;
     }
     keys.inHand[key]!--;
@@ -280,7 +289,7 @@ export class Board {
     this.#relink(key, ref);
     const next = keys.nextPending[key]!;
     if (next === none || store.isBefore(ref, next)) {
-      keys.nextPending[key] = ref;
+      this.#setNext(key, ref, store.batchOf[ref]!);
       // It was for the record that was first until now.
       keys.pause[key] = KeyPause.none;
     }
@@ -311,7 +320,7 @@ export class Board {
     if (keys.pause[key] !== KeyPause.none) return;
     this.readyRecords += keys.pending[key]!;
     this.readyKeys++;
-    this.ready.insert(keys.nextPending[key]!);
+    this.ready.add(keys.nextPending[key]!, keys.nextBatch[key]!);
   }
 
   /** A key that nobody holds waits for something else than a consumer. */
@@ -345,7 +354,7 @@ export class Board {
     this.store.state[ref] = RecordState.pending;
     this.readyRecords++;
     this.readyKeys++;
-    this.ready.insert(ref);
+    this.ready.add(ref);
   }
 
   /** A waiting record is gone: deleted, or a dead letter. If its key was paused, it was for it. */
@@ -362,6 +371,7 @@ export class Board {
     }
     const isFree = keys.holder[key] === none && keys.pause[key] === KeyPause.none;
     store.state[ref] = RecordState.deleted;
+    this.#deletedRecords++;
     keys.pending[key]!--;
     if (isFree) this.readyRecords--;
     if (isFree && keys.pending[key] === 0) this.readyKeys--;
@@ -373,7 +383,7 @@ export class Board {
       keys.pause[key] = KeyPause.none;
       if (keys.spilled[key]! > 0) this.spill.want(key);
       else if (keys.isIdle(key) && keys.holder[key] === none) keys.forget(key);
-    } else if (isFree) this.ready.insert(next);
+    } else if (isFree) this.ready.add(next);
     else if (keys.pause[key] !== KeyPause.none) this.resume(key);
     else this.#listener.onContinuation(keys.holder[key]!, next);
   }
@@ -381,10 +391,11 @@ export class Board {
   /** The first waiting record is not a deleted one. */
   #passDeleted(key: number): void {
     const { store, keys } = this;
-    for (;;) {
+    // Most often there are none, and the next record is not in the processor's cache.
+    while (this.#deletedRecords > 0) {
       const ref = keys.nextPending[key]!;
       if (ref === none || store.state[ref] !== RecordState.deleted) return;
-      keys.nextPending[key] = store.next[ref]!;
+      this.#setNext(key, store.next(ref), store.nextBatch(ref));
       if (keys.inHand[key] === 0) this.#bury(ref);
       else this.#passed.set(key, [...(this.#passed.get(key) ?? []), ref]);
     }
@@ -408,6 +419,7 @@ export class Board {
     const { store, keys } = this;
     const key = store.key[ref]!;
     if (key >= 0 && keys.tail[key] === ref) keys.tail[key] = none;
+    if (store.state[ref] === RecordState.deleted) this.#deletedRecords--;
     store.state[ref] = RecordState.gone;
     const batch = store.batchOf[ref]!;
     if (--store.live[batch]! === 0) store.free(batch);

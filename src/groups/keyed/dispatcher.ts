@@ -63,13 +63,14 @@ export class Dispatcher {
     ledger: Ledger,
     settings: DispatcherSettings,
     counters: DeliveryCounters = new DeliveryCounters(),
+    hashSeed = 0,
   ) {
     this.ledger = ledger;
     this.counters = counters;
     this.settings = settings;
-    this.board = new Board({
-      onContinuation: (rangeId, ref) => this.#ranges[rangeId]?.continuations.insert(ref),
-    });
+    const onContinuation = (rangeId: number, ref: number): void =>
+      this.#ranges[rangeId]?.continuations.add(ref);
+    this.board = new Board({ onContinuation }, hashSeed);
     this.failures = new Failures(this);
     this.waiters = new Waiters(this);
     this.ahead = new Ahead(this);

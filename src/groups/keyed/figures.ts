@@ -43,14 +43,14 @@ export function figuresOf(dispatcher: Dispatcher): Figures {
     inHand += member.inHand;
   }
   let [leasedKeys, pinnedKeys, held, heldByPinned] = [0, 0, 0, 0];
-  for (let key = 0; key < keys.end; key++) {
+  for (const key of keys.all()) {
     if (keys.holder[key] === none) continue;
     leasedKeys++;
     // One that failed is counted among those that wait, whoever holds its key.
     const waits = keys.pause[key] === KeyPause.none ? 0 : 1;
     const behind = keys.pending[key]! + keys.spilled[key]! - waits;
     held += behind;
-    if (atWork[key] === 1) continue;
+    if (atWork.has(key)) continue;
     pinnedKeys++;
     heldByPinned += behind;
   }
@@ -58,14 +58,14 @@ export function figuresOf(dispatcher: Dispatcher): Figures {
   return { granted, inHand, leasedKeys, pinnedKeys, held, heldByPinned, ...failed };
 }
 
-/** By key: 1 if somebody has a record of it in hand. */
-function keysInHand({ board, members }: Dispatcher): Uint8Array {
-  const found = new Uint8Array(board.keys.end);
+/** Keys with a record in somebody's hand. */
+function keysInHand({ board, members }: Dispatcher): Set<number> {
+  const found = new Set<number>();
   for (const { ranges } of members.values()) {
     for (const range of ranges) {
       for (let n = Math.max(range.proven, range.finished); n < range.end; n++) {
         const ref = range.ref(n);
-        if (ref !== none && board.store.key[ref]! >= 0) found[board.store.key[ref]!] = 1;
+        if (ref !== none && board.store.key[ref]! >= 0) found.add(board.store.key[ref]!);
       }
     }
   }

@@ -2,7 +2,7 @@ import type { Now } from '../deadlines.ts';
 import type { Dispatcher } from './dispatcher.ts';
 import type { LaneRange } from './lane-range.ts';
 import type { Member } from './member.ts';
-import { none, RecordState } from './record-store.ts';
+import { none } from './record-store.ts';
 import { roomOf } from './room.ts';
 import type { Waiter } from './waiters.ts';
 import { queueShare } from './window.ts';
@@ -128,7 +128,6 @@ class Filler {
     const { suspects } = range.member;
     suspects.push({ range, n: range.grantedEnd, limit });
     this.#take(draft, ref);
-    this.#noteContinuations(range, range.grantedEnd - 1);
     range.member.suspectLimit = Math.min(range.member.suspectLimit, limit);
   }
 
@@ -199,7 +198,7 @@ class Filler {
       draft.bytes = this.#waiter.laneBytesMax;
       return 0;
     }
-    const [from, grantedBefore] = [range.grantedEnd, this.granted];
+    const grantedBefore = this.granted;
     let count = 0;
     for (let ref = start; ref < end; ref++) {
       if (!board.canGrant(ref, range.id)) continue;
@@ -220,15 +219,15 @@ class Filler {
       this.#take(draft, ref);
       count++;
     }
-    this.#noteContinuations(range, from);
     return this.granted - grantedBefore;
   }
 
   #take(draft: Draft, ref: number): void {
     const { board, counters } = this.#dispatcher;
-    const { store } = board;
+    const { store, keys } = board;
     const { range, runs } = draft;
-    board.grant(ref, range.id, range.member.number);
+    const next = board.grant(ref, range.id, range.member.number);
+    if (next !== none) range.continuations.add(next, keys.nextBatch[store.key[ref]!]!);
     range.push(ref);
     this.granted++;
     counters.redelivered += store.wasSent[ref]!;
@@ -242,20 +241,6 @@ class Filler {
       last >= 0 && runs[last + 1] === partition && runs[last + 2]! + runs[last]! === offset;
     if (continues) runs[last]!++;
     else runs.push(1, partition, offset);
-  }
-
-  /** Keys of what was just granted may have more records, which now wait for this range alone. */
-  #noteContinuations(range: LaneRange, from: number): void {
-    const { store, keys } = this.#dispatcher.board;
-    for (let n = from; n < range.grantedEnd; n++) {
-      const ref = range.ref(n);
-      const key = store.key[ref]!;
-      if (key < 0 || keys.nextPending[key] === none) continue;
-      // Once per key: for the last one of it that was granted.
-      const next = store.next[ref]!;
-      if (next === none || store.state[next] === RecordState.granted) continue;
-      range.continuations.insert(keys.nextPending[key]!);
-    }
   }
 
   finish(now: Now): Granted[] {

@@ -44,8 +44,8 @@ const initialBatches = 64;
 export class RecordStore {
   state = new Uint8Array(initialRecords);
   key = new Int32Array(initialRecords);
-  /** The next record of the same key, `none` for the last one. */
-  next = new Int32Array(initialRecords);
+  /** The next record of the same key, `none` for the last one, and its batch, by turns. */
+  #links = new Int32Array(2 * initialRecords);
   /** Where it ends in its opened batch; a record begins where the one before it ends. */
   end = new Uint32Array(initialRecords);
   batchOf = new Int32Array(initialRecords);
@@ -80,7 +80,7 @@ export class RecordStore {
 
   /** What the columns take. */
   get bytesUsed(): number {
-    return this.state.length * 18 + this.partition.length * 36;
+    return this.state.length * 22 + this.partition.length * 36;
   }
 
   /** All records are `gone` at first. */
@@ -98,7 +98,7 @@ export class RecordStore {
     this.first[id] = first;
     for (let i = 0; i < count; i++) {
       this.state[first + i] = RecordState.gone;
-      this.next[first + i] = none;
+      this.#links[2 * (first + i)] = none;
       this.wasSent[first + i] = 0;
       this.batchOf[first + i] = id;
       this.end[first + i] = batch.ends[i] ?? 0;
@@ -106,6 +106,21 @@ export class RecordStore {
     this.#batches++;
     this.#records += count;
     return id;
+  }
+
+  /** `to`, of the batch `batch`, is the next record of its key. */
+  link(ref: number, to: number, batch: number): void {
+    this.#links[2 * ref] = to;
+    this.#links[2 * ref + 1] = batch;
+  }
+
+  next(ref: number): number {
+    return this.#links[2 * ref]!;
+  }
+
+  /** The batch of `next`, which may be far away from here and in no cache. */
+  nextBatch(ref: number): number {
+    return this.#links[2 * ref + 1]!;
   }
 
   /** Lets a batch go, in which no record is alive. */
@@ -166,7 +181,7 @@ export class RecordStore {
     while (length < atLeast) length *= 2;
     this.state = grown(this.state, new Uint8Array(length));
     this.key = grown(this.key, new Int32Array(length));
-    this.next = grown(this.next, new Int32Array(length));
+    this.#links = grown(this.#links, new Int32Array(2 * length));
     this.end = grown(this.end, new Uint32Array(length));
     this.batchOf = grown(this.batchOf, new Int32Array(length));
     this.wasSent = grown(this.wasSent, new Uint8Array(length));

@@ -49,7 +49,7 @@ test('whatever happens, each loaded record is in one figure, and the books are r
       // Of keys that are held or wait, none are left in the log without being counted.
       const { keys } = dispatcher.board;
       let spilled = 0;
-      for (let key = 0; key < keys.end; key++) {
+      for (const key of keys.all()) {
         const isCounted = keys.holder[key] !== none || keys.pause[key] !== KeyPause.none;
         if (isCounted) spilled += keys.spilled[key]!;
       }

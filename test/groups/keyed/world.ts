@@ -619,7 +619,7 @@ export class World {
       const id = name === null ? undefined : keys.find(name);
       if (id === undefined) continue;
       let count = 0;
-      for (let ref = keys.nextPending[id]!; ref !== none; ref = store.next[ref]!) {
+      for (let ref = keys.nextPending[id]!; ref !== none; ref = store.next(ref)) {
         assert.equal(store.key[ref], id, `the chain of ${name} leads elsewhere`);
         assert.notEqual(store.state[ref], RecordState.granted, `${name}: granted behind waiting`);
         if (store.state[ref] === RecordState.pending) count++;
