@@ -39,9 +39,21 @@ export async function describe(replica: Replica) {
     // Older versions had none.
     ...(state.keyed.size > 0 && { keyed: ledgersOf(state), laneBaseMin: state.keyed.laneBaseMin }),
     groups: Object.fromEntries(groups),
+    // Older versions had none.
+    ...(state.members !== undefined && { cluster: clusterOf(state) }),
   };
   return JSON.parse(JSON.stringify(description)) as Record<string, unknown> & {
     terms: number[];
+  };
+}
+
+/** Who is in the cluster, what its nodes can do, and for whom. */
+function clusterOf({ members, nodes, admitted, featureLevel, tenants }: Replica['state']) {
+  const { voters, learners, removed } = members!;
+  return {
+    ...{ members: { voters, learners, removed }, featureLevel, nextTenant: tenants.next },
+    ...{ nodes: [...nodes.values()], admitted: [...admitted.values()] },
+    tenants: [...tenants.all()],
   };
 }
 

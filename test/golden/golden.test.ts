@@ -15,7 +15,7 @@ import { openGolden } from './open.ts';
 import { topicSettings } from '../replica/topic-settings.ts';
 
 /** The highest entry type that there was when the folder of a version was made. */
-const newestTypes: Readonly<Record<string, number>> = { v1: 15, v2: 15, v3: 16 };
+const newestTypes: Readonly<Record<string, number>> = { v1: 15, v2: 15, v3: 16, v4: 23 };
 const goldenFolder = fileURLToPath(new URL('../../../test/golden/', import.meta.url));
 const versions = readdirSync(goldenFolder).filter((name) => /^v\d+$/.test(name));
 

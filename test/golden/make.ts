@@ -5,13 +5,16 @@
 import assert from 'node:assert/strict';
 import { existsSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { pino } from 'pino';
 import { codecs } from '../../src/core/codecs.ts';
 import { Compression, type CompressionId } from '../../src/core/compression.ts';
 import { encodeGroupImage } from '../groups/encode-group-image.ts';
 import { type BatchInput, buildBatch } from '../../src/protocol/records/build.ts';
 import * as commands from '../../src/state/commands.ts';
-import { EntryType } from '../../src/state/entry-types.ts';
+import { EntryType, featureLevel } from '../../src/state/entry-types.ts';
 import { encodeKeyedChange, type KeyedEffect } from '../../src/state/keyed/effects.ts';
+import type { GroupOptions } from '../../src/replica/replica.ts';
+import { encodeTenantCreated, encodeTenantDeleted } from '../../src/state/tenants.ts';
 import { describe } from './describe.ts';
 import { openGolden } from './open.ts';
 import { topicSettings } from '../replica/topic-settings.ts';
@@ -26,7 +29,14 @@ const eventsId = 'ffeeddccbbaa99887766554433221100';
 const goneId = '11111111111111111111111111111111';
 const startMs = 1_750_000_000_000;
 
-const node = await openGolden(folder, startMs);
+/** A cluster of one has nobody to talk to, but writes what clusters do. */
+const alone: GroupOptions = {
+  peers: { send: () => undefined, ask: () => Promise.resolve(undefined) },
+  log: pino({ level: 'silent' }),
+  fetchBytesPerSecondMax: 1,
+  onSnapshotFetched: () => undefined,
+};
+const node = await openGolden(folder, startMs, alone);
 const { replica, planner, time } = node;
 
 async function propose(type: EntryType, meta: Buffer): Promise<void> {
@@ -90,6 +100,28 @@ async function setConfig(
   await propose(EntryType.configsSet, commands.encodeConfigsSet(set));
 }
 
+async function formCluster(): Promise<void> {
+  const removed = ['2:removed'];
+  await new Promise<void>((resolve) => {
+    const members = { voters: ['1:golden'], learners: [], removed };
+    replica.consensus.proposeMembers(members, (outcome) => {
+      assert.equal(outcome, 'applied');
+      resolve();
+    });
+  });
+  const peer = { peerHost: 'inside', peerPort: 9094 };
+  const self = { nodeId: 1, directoryId: 'golden', host: 'outside', port: 9092, ...peer };
+  await propose(EntryType.nodeStored, commands.encodeNodeStored(self));
+  await propose(EntryType.featureLevelRaised, commands.encodeFeatureLevel(featureLevel));
+  await propose(EntryType.nodeAdmitted, commands.encodeNodeAdmitted({ nodeId: 3, ...peer }));
+  for (const [i, name] of ['acme', 'gone', 'zeta'].entries()) {
+    const tenant = { number: i + 1, name, portOffset: i + 1, clusterId: `id of ${name}` };
+    const meta = encodeTenantCreated({ ...tenant, voters: ['1:golden'] });
+    await propose(EntryType.tenantCreated, meta);
+  }
+  await propose(EntryType.tenantDeleted, encodeTenantDeleted(2));
+}
+
 async function keyed(groupId: string, topicId: string, effects: KeyedEffect[]): Promise<void> {
   const change = { groupId, topicId, effects, appendedMs: time.nowMs };
   await propose(EntryType.keyed, encodeKeyedChange(change));
@@ -118,6 +150,7 @@ function groupImage(generationId: number): Buffer {
 }
 
 await propose(EntryType.clusterFounded, commands.encodeClusterFounded('golden-cluster-id-22ch'));
+await formCluster();
 await createTopic('orders', ordersId, 3);
 await createTopic('events', eventsId, 1);
 await createTopic('gone', goneId, 2);

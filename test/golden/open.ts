@@ -3,10 +3,13 @@ import { codecs } from '../../src/core/codecs.ts';
 import { seededRandom } from '../../src/core/random.ts';
 import { nodeFiles } from '../../src/log/node-files.ts';
 import { ProducePlanner } from '../../src/replica/produce-planner.ts';
-import { Replica } from '../../src/replica/replica.ts';
+import { type GroupOptions, Replica } from '../../src/replica/replica.ts';
 
-/** Opens the tenant of a data folder, with a clock that only moves when it is told to. */
-export async function openGolden(folder: string, nowMs = 1_800_000_000_000) {
+/**
+ * Opens the tenant of a data folder, with a clock that only moves when it is told to. `group`: as a
+ * member of a cluster, though the only one.
+ */
+export async function openGolden(folder: string, nowMs = 1_800_000_000_000, group?: GroupOptions) {
   const time = { nowMs };
   const clock: Clock = {
     monotonicMs: () => time.nowMs,
@@ -30,6 +33,7 @@ export async function openGolden(folder: string, nowMs = 1_800_000_000_000) {
       snapshotBytes: 20_000,
     },
     disk: { lowWaterBytes: 0, reserveBytes: 0 },
+    ...(group !== undefined && { group }),
     onFatal: (error) => {
       throw error;
     },
