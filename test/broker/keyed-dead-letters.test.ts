@@ -72,6 +72,14 @@ async function failFor(started: Started, value: string, attempts: number): Promi
   return handled;
 }
 
+/** All that was handled in the end: the next record may have come beside the last failure. */
+async function withNext({ member }: Started, handled: string[]): Promise<string[]> {
+  if (handled.length > 0) return handled;
+  const next = texts((await member.await()).records);
+  await member.commitAll();
+  return next;
+}
+
 async function lettersIn(node: TestNode, topic: string, count = 1): Promise<DecodedRecord[]> {
   await until(() => node.broker.topics.byName(topic) !== undefined, `${topic} is made`);
   const { partitions } = node.broker.topics.byName(topic)!;
@@ -144,12 +152,12 @@ test('the letter and the end of its record are of one entry: a restart finds bot
   const all = await started(t);
   const { node, member } = all;
   await send(member.client, 'orders', ['a=poison', 'a=later']);
-  await failFor(all, 'poison', 2);
+  const handled = await failFor(all, 'poison', 2);
   await lettersIn(node, 'orders.dlq');
   await node.restart();
   await member.reconnect();
   await member.locate(0);
-  assert.deepEqual(texts((await member.await()).records), ['a=later']);
+  assert.deepEqual(await withNext(all, handled), ['a=later']);
   await lettersIn(node, 'orders.dlq');
 });
 
@@ -180,9 +188,7 @@ test('an empty name skips dead letters', async (t) => {
   const all = await started(t, { 'dead.letter.topic': '' });
   const { node, member } = all;
   await send(member.client, 'orders', ['a=poison', 'a=later']);
-  await failFor(all, 'poison', 2);
-  assert.deepEqual(texts((await member.await()).records), ['a=later']);
-  await member.commitAll();
+  assert.deepEqual(await withNext(all, await failFor(all, 'poison', 2)), ['a=later']);
   assert.equal(await unfinished(all), 0);
   assert.deepEqual(
     [...node.broker.topics.all()].map(({ name }) => name),
@@ -198,25 +204,21 @@ test('names that do not do are told of once, and the records skipped', async (t)
   const all = await started(t, {}, { topic, log });
   await send(all.member.client, topic, ['a=poison', 'a=poison2', 'a=later']);
   await failFor(all, 'poison', 2);
-  await failFor(all, 'poison2', 2);
-  assert.deepEqual(texts((await all.member.await()).records), ['a=later']);
+  assert.deepEqual(await withNext(all, await failFor(all, 'poison2', 2)), ['a=later']);
   assert.equal(warnings.filter((message) => message.includes('cannot be')).length, 1);
 });
 
 test('a topic is not its own dead letter topic', async (t) => {
   const all = await started(t, { 'dead.letter.topic': 'orders' });
   await send(all.member.client, 'orders', ['a=poison', 'a=later']);
-  await failFor(all, 'poison', 2);
-  assert.deepEqual(texts((await all.member.await()).records), ['a=later']);
-  await all.member.commitAll();
+  assert.deepEqual(await withNext(all, await failFor(all, 'poison', 2)), ['a=later']);
   assert.equal(await unfinished(all), 0);
 });
 
 test('dead letters of a dead letter topic are skipped', async (t) => {
   const all = await started(t, {}, { topic: 'orders.dlq' });
   await send(all.member.client, 'orders.dlq', ['a=poison', 'a=later']);
-  await failFor(all, 'poison', 2);
-  assert.deepEqual(texts((await all.member.await()).records), ['a=later']);
+  assert.deepEqual(await withNext(all, await failFor(all, 'poison', 2)), ['a=later']);
   const names = [...all.node.broker.topics.all()].map(({ name }) => name);
   assert.deepEqual(names, ['orders.dlq']);
   assert.ok(isNestedName('x-dead', 'x-dead-dead'));
