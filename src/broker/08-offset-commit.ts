@@ -27,54 +27,64 @@ export const offsetCommit = defineHandler({
   request: offsetCommitRequest,
   response: offsetCommitResponse,
   versions: [0, 10],
-  handle(request, context, answer) {
-    const plan = new CommitPlan(request, context);
-    // As in Kafka: if no partition of the request exists the group is not looked at.
-    if (!plan.namesPartitions) {
-      answer(plan.response(ErrorCode.NONE));
-      return;
-    }
-    const { broker, apiVersion } = context;
-    if (!broker.groups.isCoordinator) {
-      answer(plan.response(ErrorCode.NOT_COORDINATOR));
-      return;
-    }
-    const { groupId, memberId, groupInstanceId, generationIdOrMemberEpoch } = request;
-    broker.groups.heardFrom(context, groupId, memberId);
-    const groupError = broker.groups.run((coordinator, now) =>
-      coordinator.validateOffsetCommit(
-        {
-          apiVersion,
-          groupId,
-          generationId: generationIdOrMemberEpoch,
-          memberId,
-          groupInstanceId,
-          isTransactional: false,
-        },
-        now,
-      ),
-    );
-    if (groupError !== ErrorCode.NONE) {
-      answer(plan.response(groupError));
-      return;
-    }
-    const offsets = plan.offsets();
-    const deliveries = takeLanes(broker, request, offsets);
-    for (const delivery of deliveries) {
-      delivery.flush();
-      delivery.serveSoon();
-    }
-    if (offsets.size === 0) {
-      if (deliveries.size === 0) answer(plan.response(ErrorCode.NONE));
-      else
-        broker.replica.afterPlanned((outcome) => answer(plan.response(coordinatorError(outcome))));
-      return;
-    }
-    broker.offsets.commit({ groupId, offsets: [...offsets] }, (outcome) => {
-      answer(plan.response(coordinatorError(outcome)));
-    });
-  },
+  handle: commitOffsets,
 });
+
+function commitOffsets(
+  request: OffsetCommitRequest,
+  context: RequestContext,
+  answer: (response: OffsetCommitResponseInput) => void,
+): void {
+  const plan = new CommitPlan(request, context);
+  // As in Kafka: if no partition of the request exists the group is not looked at.
+  if (!plan.namesPartitions) {
+    answer(plan.response(ErrorCode.NONE));
+    return;
+  }
+  const { broker, apiVersion } = context;
+  if (!broker.groups.isCoordinator) {
+    answer(plan.response(ErrorCode.NOT_COORDINATOR));
+    return;
+  }
+  const { groupId, memberId, groupInstanceId, generationIdOrMemberEpoch } = request;
+  broker.groups.heardFrom(context, groupId, memberId);
+  const groupError = broker.groups.run((coordinator, now) =>
+    coordinator.validateOffsetCommit(
+      {
+        apiVersion,
+        groupId,
+        generationId: generationIdOrMemberEpoch,
+        memberId,
+        groupInstanceId,
+        isTransactional: false,
+      },
+      now,
+    ),
+  );
+  if (groupError !== ErrorCode.NONE) {
+    answer(plan.response(groupError));
+    return;
+  }
+  const offsets = plan.offsets();
+  const { deliveries, areDone } = takeLanes(broker, request, offsets);
+  for (const delivery of deliveries) {
+    delivery.flush();
+    delivery.serveSoon();
+  }
+  if (!areDone) {
+    // Whatever happens to the group meanwhile is found as if the request came then.
+    broker.clock.soon(() => commitOffsets(request, context, answer));
+    return;
+  }
+  if (offsets.size === 0) {
+    if (deliveries.size === 0) answer(plan.response(ErrorCode.NONE));
+    else broker.replica.afterPlanned((outcome) => answer(plan.response(coordinatorError(outcome))));
+    return;
+  }
+  broker.offsets.commit({ groupId, offsets: [...offsets] }, (outcome) => {
+    answer(plan.response(coordinatorError(outcome)));
+  });
+}
 
 /**
  * Commits of lanes go to the keyed deliveries that they belong to; what is left in `offsets` is
@@ -84,7 +94,7 @@ function takeLanes(
   broker: Broker,
   { groupId, memberId }: OffsetCommitRequest,
   offsets: Map<number, CommittedOffset>,
-): Set<Delivery> {
+): { deliveries: Set<Delivery>; areDone: boolean } {
   const commits = new Map<Delivery, Map<number, number>>();
   const { partitions } = broker.replica.state.topics;
   for (const [partition, { offset }] of offsets) {
@@ -94,8 +104,11 @@ function takeLanes(
     commits.set(delivery, lanes.set(partitions.index(partition), offset));
     offsets.delete(partition);
   }
-  for (const [delivery, lanes] of commits) commitLanes(broker, delivery, memberId, lanes);
-  return new Set(commits.keys());
+  let areDone = true;
+  for (const [delivery, lanes] of commits) {
+    if (!commitLanes(broker, delivery, memberId, lanes)) areDone = false;
+  }
+  return { deliveries: new Set(commits.keys()), areDone };
 }
 
 /** Which stored partitions a request names, and the answer in the request's order. */

@@ -86,7 +86,7 @@ export const deliveryConfigs = {
     'how many records a consumer may have in hand; auto: by how fast it handles them',
   ),
   'delivery.unfinished.max': integer(
-    2_000_000,
+    10_000_000,
     1,
     maxInt,
     'records that a consumer may have been given and not finished',

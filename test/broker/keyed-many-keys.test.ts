@@ -70,3 +70,22 @@ test('a million keys beside one that is stuck: nothing is left of them', async (
   assert.ok(checks.holder > 0);
   assert.deepEqual(violations, { holder: 0, books: 0 });
 });
+
+test('a commit of very many records is answered when all of them are finished', async (t) => {
+  const records = 250_000;
+  const node = await startTestNode(t);
+  const configs = { 'delivery.mode': 'keyed', 'delivery.window': String(records) };
+  await node.createTopic('orders', 1, { 'retention.ms': '-1', ...configs });
+  const producer = await node.connect('producer');
+  for (let first = 0; first < records; first += perBatch) await sendKeys(producer, 0, first);
+  const options = { groupId: 'g', topics: ['orders'], sessionTimeoutMs: 120_000 };
+  const member = await KeyedMember.connect(node, options);
+  await member.own(0);
+  let handled = 0;
+  while (handled < records) handled += (await member.await()).records.length;
+  await member.commitAll();
+  const { dispatcher } = [...node.broker.keyed.of('g')][0]!;
+  assert.equal(dispatcher.ledger.finished(0).low, records);
+  const durable = node.broker.replica.state.keyed.get('g', dispatcher.ledger.topicId);
+  assert.equal(durable!.finished(0).low, records, 'and that is durable');
+});

@@ -21,7 +21,7 @@ const good: Readonly<Record<DeliveryConfigName, readonly string[]>> = {
   'delivery.commit.lag': ['-1', '0', '1'],
   'delivery.refetch': ['auto', 'repeat'],
   'delivery.window': ['auto', '1', '500'],
-  'delivery.unfinished.max': ['1', '2000000'],
+  'delivery.unfinished.max': ['1', '10000000'],
   'ordering.key': ['key', 'none', 'header:tenant', 'header:with space:'],
   'null.key.order': ['none', 'serial'],
 };

@@ -40,7 +40,7 @@ const standard: DeliverySettings = {
   commitLag: undefined,
   refetch: 'auto',
   window: undefined,
-  unfinishedMax: 2_000_000,
+  unfinishedMax: 10_000_000,
   orderingKey: { kind: 'key' },
   nullKeyOrder: 'none',
 };

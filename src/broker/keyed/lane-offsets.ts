@@ -1,3 +1,4 @@
+import { partOf } from '../../groups/keyed/commit-parts.ts';
 import type { CommittedOffset } from '../../state/commands.ts';
 import type { Broker } from '../broker.ts';
 import type { Client } from '../handler.ts';
@@ -81,13 +82,16 @@ export function shownOffset(
   return offsetOf(end - unfinished, `keyed delivery: all below ${low} is finished`);
 }
 
-/** What a commit says of a topic in keyed delivery: offsets by the lanes that they are for. */
+/**
+ * What a commit says of a topic in keyed delivery: offsets by the lanes that they are for. False if
+ * that is much: then only a part of it was done, and it is to be called again in another turn.
+ */
 export function commitLanes(
   broker: Broker,
   delivery: Delivery,
   memberId: string,
   offsets: ReadonlyMap<number, number>,
-): void {
+): boolean {
   const { dispatcher, topic, groupId } = delivery;
   const numbers = new Map<number, number>();
   for (const [lane, offset] of offsets) {
@@ -96,10 +100,12 @@ export function commitLanes(
       broker.keyed.notices.onLogOffsets(groupId, memberId, topic.name);
     } else if (slotOf(offset) === delivery.slot) numbers.set(lane, numberOf(offset));
   }
-  for (const lane of dispatcher.commit(memberId, numbers, broker.keyed.now())) {
+  const part = partOf(dispatcher, memberId, numbers);
+  for (const lane of dispatcher.commit(memberId, part ?? numbers, broker.keyed.now())) {
     const facts = { groupId, memberId, topic: topic.name, lane, offset: offsets.get(lane) };
     broker.log.warn(facts, 'a commit beyond all that the member was given changes nothing');
   }
+  return part === undefined;
 }
 
 /** An operator moves a group without members. The value that is shown changes nothing. */

@@ -47,6 +47,7 @@ export class Board {
   readonly #passed = new Map<number, number[]>();
   /** Links of chains that are deleted records. */
   #deletedRecords = 0;
+  #granted = 0;
 
   constructor(listener: BoardListener, hashSeed: number) {
     this.#listener = listener;
@@ -55,9 +56,13 @@ export class Board {
     this.ready = new ReadyQueue(this.store, (ref) => this.#isFree(ref));
   }
 
-  /** What the loaded records take, about. */
+  /** What the records take that wait, about: how many are granted is bounded by other settings. */
   get bytes(): number {
-    return this.store.records * 21 + this.store.batches * 48 + this.keys.size * keyBytes;
+    return (
+      (this.store.records - this.#granted) * 22 +
+      this.store.batches * 48 +
+      this.keys.size * keyBytes
+    );
   }
 
   heldRecords(rangeId: number): number {
@@ -156,6 +161,7 @@ export class Board {
     this.store.key[ref] = unkeyed;
     if (grant !== undefined) {
       this.store.state[ref] = RecordState.granted;
+      this.#granted++;
       grant.onFiled(ref);
       return;
     }
@@ -173,6 +179,7 @@ export class Board {
     keys.tail[key] = ref;
     if (grant !== undefined) {
       store.state[ref] = RecordState.granted;
+      this.#granted++;
       if (keys.holder[key] === none) this.#countHeld(grant.rangeId, keys.pending[key]!);
       keys.holder[key] = grant.rangeId;
       keys.inHand[key]!++;
@@ -227,6 +234,7 @@ export class Board {
   grant(ref: number, rangeId: number, memberNumber: number): number {
     const { store, keys } = this;
     store.state[ref] = RecordState.granted;
+    this.#granted++;
     const key = store.key[ref]!;
     if (key < 0) {
       this.readyRecords--;
@@ -255,6 +263,7 @@ export class Board {
   finish(ref: number, keeps: boolean): void {
     const { store, keys } = this;
     assert(store.state[ref] === RecordState.granted, 'what is finished was granted');
+    this.#granted--;
     const key = store.key[ref]!;
     this.#bury(ref);
     if (key < 0) return;
@@ -275,6 +284,7 @@ export class Board {
   giveBack(ref: number): void {
     const { store, keys } = this;
     assert(store.state[ref] === RecordState.granted, 'what is given back was granted');
+    this.#granted--;
     store.state[ref] = RecordState.pending;
     const key = store.key[ref]!;
     if (key < 0) {

@@ -1,7 +1,9 @@
 import type { GrantRuns } from '../../state/keyed/grant-runs.ts';
 import type { Member } from './member.ts';
 import type { ReadyQueue } from './ready-queue.ts';
-import { none } from './record-store.ts';
+import { grown, none } from './record-store.ts';
+
+const refsMin = 16;
 
 /**
  * What the leader remembers of one range beyond its ledger: which loaded records its lane numbers
@@ -50,8 +52,11 @@ export class LaneRange {
   /** First lane number of each answer, and the member's count of grants before it. */
   #answerStarts: number[] = [];
   #answerOrdinals: number[] = [];
-  /** Of the numbers from #base on; `none` where it is finished, returned, or not loaded yet. */
-  #refs: number[] = [];
+  /**
+   * Of the numbers from #base on, which is at #head; `none` where it is finished, returned, or not
+   * loaded yet. A column, since a consumer that commits every few seconds has millions of them.
+   */
+  #refs = new Int32Array(refsMin);
   #base: number;
   #head = 0;
 
@@ -76,16 +81,27 @@ export class LaneRange {
     this.grants = ledger.grants;
     this.continuations = continuations;
     this.#base = ledger.start;
-    for (let n = ledger.start; n < ledger.end; n++) this.#refs.push(none);
+    this.#makeRoom(ledger.end - ledger.start);
+    this.#refs.fill(none, 0, ledger.end - ledger.start);
   }
 
   ref(n: number): number {
-    return this.#refs[n - this.#base + this.#head] ?? none;
+    return n < this.#base || n >= this.grantedEnd ? none : this.#refs[n - this.#base + this.#head]!;
   }
 
   push(ref: number): void {
-    this.#refs.push(ref);
+    const at = this.grantedEnd - this.#base + this.#head;
+    if (at === this.#refs.length) this.#makeRoom(2 * (this.grantedEnd - this.#base));
+    this.#refs[this.grantedEnd - this.#base + this.#head] = ref;
     this.grantedEnd++;
+  }
+
+  /** For so many from #base on, twice as many as there are at the least: then it is rarely made. */
+  #makeRoom(count: number): void {
+    const used = this.#refs.subarray(this.#head, this.#head + this.grantedEnd - this.#base);
+    if (count <= this.#refs.length) this.#refs.copyWithin(0, this.#head, this.#head + used.length);
+    else this.#refs = grown(used, new Int32Array(count));
+    this.#head = 0;
   }
 
   /** Granted, and in no answer yet. */
@@ -102,7 +118,6 @@ export class LaneRange {
 
   /** What is in no answer is granted no more, and its numbers will be used again. */
   dropAhead(): void {
-    this.#refs.length -= this.ahead;
     this.grantedEnd = this.end;
   }
 
@@ -138,8 +153,9 @@ export class LaneRange {
       this.#answerStarts.shift();
       this.#answerOrdinals.shift();
     }
-    if (this.#head < 256 || this.#head * 2 < this.#refs.length) return;
-    this.#refs = this.#refs.slice(this.#head);
+    const used = this.#refs.subarray(this.#head, this.#head + this.grantedEnd - this.#base);
+    if (this.#refs.length <= refsMin || 8 * used.length > this.#refs.length) return;
+    this.#refs = grown(used, new Int32Array(Math.max(2 * used.length, refsMin)));
     this.#head = 0;
   }
 }

@@ -32,8 +32,6 @@ export const none = -1;
 /** The key of a record that has none: it is bound to no other. */
 export const unkeyed = -2;
 
-/** The least that a block of records takes: sizes are powers of two, so that blocks fit again. */
-const blockMin = 1;
 const initialRecords = 1024;
 const initialBatches = 64;
 
@@ -63,7 +61,7 @@ export class RecordStore {
   first = new Int32Array(initialBatches);
 
   #recordsUsed = 0;
-  readonly #freeBlocks: (number[] | undefined)[] = [];
+  readonly #freeBlocks = new Map<number, number[]>();
   #batchesUsed = 0;
   readonly #freeBatches: number[] = [];
   #batches = 0;
@@ -88,7 +86,7 @@ export class RecordStore {
     const id = this.#freeBatches.pop() ?? this.#batchesUsed++;
     if (id === this.partition.length) this.#growBatches();
     const count = batch.offsetCount;
-    const first = this.#takeBlock(sizeClass(count));
+    const first = this.#takeBlock(blockSize(count));
     this.partition[id] = batch.partition;
     this.baseOffset[id] = batch.baseOffset;
     this.position[id] = batch.position;
@@ -127,9 +125,10 @@ export class RecordStore {
   free(id: number): void {
     assert(this.live[id] === 0, 'a batch with records stays');
     const count = this.count[id]!;
-    const power = sizeClass(count);
-    this.#freeBlocks[power] ??= [];
-    this.#freeBlocks[power].push(this.first[id]!);
+    const size = blockSize(count);
+    const free = this.#freeBlocks.get(size);
+    if (free === undefined) this.#freeBlocks.set(size, [this.first[id]!]);
+    else free.push(this.first[id]!);
     // So that an entry of a queue that names a record of it can tell.
     this.position[id] = Number.NaN;
     this.#freeBatches.push(id);
@@ -167,18 +166,18 @@ export class RecordStore {
     return positionA === positionB ? this.offset(a) < this.offset(b) : positionA < positionB;
   }
 
-  #takeBlock(power: number): number {
-    const free = this.#freeBlocks[power]?.pop();
+  #takeBlock(size: number): number {
+    const free = this.#freeBlocks.get(size)?.pop();
     if (free !== undefined) return free;
     const first = this.#recordsUsed;
-    this.#recordsUsed += 2 ** power;
+    this.#recordsUsed += size;
     if (this.#recordsUsed > this.state.length) this.#growRecords(this.#recordsUsed);
     return first;
   }
 
   #growRecords(atLeast: number): void {
     let length = this.state.length;
-    while (length < atLeast) length *= 2;
+    while (length < atLeast) length += length >> 1;
     this.state = grown(this.state, new Uint8Array(length));
     this.key = grown(this.key, new Int32Array(length));
     this.#links = grown(this.#links, new Int32Array(2 * length));
@@ -199,9 +198,10 @@ export class RecordStore {
   }
 }
 
-/** The power of two that holds so many. */
-function sizeClass(count: number): number {
-  return 32 - Math.clz32(Math.max(count, blockMin) - 1);
+/** A size that holds so many records; there are few sizes, so that blocks fit again. */
+function blockSize(count: number): number {
+  const step = count <= 8 ? 1 : 2 ** (28 - Math.clz32(count - 1));
+  return Math.ceil(count / step) * step;
 }
 
 export function grown<A extends { set(from: A): void }>(from: A, to: A): A {
