@@ -133,15 +133,23 @@ export class Nodes {
 
   /** All of them have a replica of every partition. */
   get voterIds(): number[] {
-    return this.#broker.replica.raft.configuration.voters.map(nodeIdOf).sort((a, b) => a - b);
+    return this.#voters.map(nodeIdOf).sort((a, b) => a - b);
+  }
+
+  /**
+   * As it is committed. The last change counts in consensus before that, but may be lost with its
+   * leader; then who relied on one more replica would have too few.
+   */
+  get #voters(): readonly string[] {
+    const { state, raft } = this.#broker.replica;
+    return (state.members ?? raft.configuration).voters;
   }
 
   /** Those of them that follow the leader, as the leader knows it. */
   get inSyncIds(): number[] {
     const { replica, nodeId, clock } = this.#broker;
     const nowMs = clock.monotonicMs();
-    const { voters } = replica.raft.configuration;
-    const inSync = voters.filter(
+    const inSync = this.#voters.filter(
       (voter) => nodeIdOf(voter) === nodeId || replica.raft.isInSync(voter, nowMs),
     );
     return inSync.map(nodeIdOf).sort((a, b) => a - b);

@@ -34,7 +34,8 @@ export interface ClusterView {
 export function clusterView(broker: Broker): ClusterView {
   const { replica, nodes, nodeId, clock } = broker;
   const { raft, state } = replica;
-  const { voters, learners } = raft.configuration;
+  // As it is committed: see Nodes.
+  const { voters, learners } = state.members ?? raft.configuration;
   const nowMs = clock.monotonicMs();
   const { leaderId } = nodes;
   const view = (member: string, isVoter: boolean): MemberView => {

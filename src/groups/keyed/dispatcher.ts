@@ -346,13 +346,13 @@ export class Dispatcher {
     const finished = before - member.unfinished;
     this.#onCameBack(member, ordinal, keptBefore, now);
     for (const range of [...member.ranges]) this.dropIfDone(range);
-    if (finished > 0) this.#onCommitted(member, finished);
+    if (finished > 0) this.#onCommitted(member, finished, now);
     return beyond;
   }
 
-  #onCommitted(member: Member, finished: number): void {
+  #onCommitted(member: Member, finished: number, { monotonicMs }: Now): void {
     const demand = demandOf(this, member);
-    member.window.onCommit(finished, member.unfinished, member.wasFull, demand);
+    member.window.onCommit(finished, member.unfinished, member.wasFull, demand, monotonicMs);
     member.wasFull = false;
     this.failures.onProgress(member);
   }

@@ -13,6 +13,8 @@ const commitGrowth = 16;
 const firstCommitGrowth = 4;
 /** What a member finishes between two commits has to fit, and a little to go on with. */
 const commitSlack = 1.25;
+/** How much of the longest time between two commits is left after each. */
+const intervalDecay = 0.8;
 /**
  * So many times its part of what is ready a member may take. Taking no more than its part leaves
  * records queued until there are twice as many as members, and each costs a round trip of its own
@@ -43,6 +45,11 @@ export class Window {
   #most = firstWindow;
   #commitWindow = firstCommitWindow;
   #hasGrown = false;
+  /** Finished since a time, for as long as that is too short to tell anything. */
+  #finished = 0;
+  #sinceMs: number | undefined;
+  /** The longest time between two commits of late. */
+  #commitEveryMs = 0;
 
   constructor(traits: ClientTraits, fixed: number | undefined) {
     this.#fixed = fixed;
@@ -77,16 +84,25 @@ export class Window {
   }
 
   /** For clients that prove nothing: `left` of what was granted is not committed yet. */
-  onCommit(finished: number, left: number, wasFull: boolean, demand: Demand): void {
+  onCommit(finished: number, left: number, wasFull: boolean, demand: Demand, nowMs: number): void {
+    this.#finished += finished;
+    const ms = nowMs - (this.#sinceMs ?? 0);
+    // One that comes early, after one that came late, says nothing of what its member can do.
+    if (ms < this.#commitEveryMs / 2 && !(wasFull && left === 0)) return;
+    if (this.#sinceMs !== undefined) {
+      this.#commitEveryMs = Math.max(ms, this.#commitEveryMs * intervalDecay);
+    }
     if (wasFull && left === 0) {
       // As much as there is for it: what is granted beyond that queues up while others idle.
       const aim = Math.max(this.#commitWindow, shareOf(demand, 1)) * 2;
       const growth = this.#hasGrown ? commitGrowth : firstCommitGrowth;
       this.#hasGrown = true;
       this.#commitWindow = Math.min(this.#commitWindow * growth, aim, windowMax);
-    } else if (finished > 0) {
-      this.#commitWindow = Math.max(firstCommitWindow, Math.ceil(finished * commitSlack));
+    } else if (this.#finished > 0) {
+      this.#commitWindow = Math.max(firstCommitWindow, Math.ceil(this.#finished * commitSlack));
     }
+    this.#finished = 0;
+    this.#sinceMs = nowMs;
   }
 }
 
