@@ -192,10 +192,18 @@ for (const fallbackMode of ['earliest', 'latest']) {
       fallbackMode,
     });
     await once(stream, 'offsets');
-    await t.send(topic, ['c']);
-    const expected = fallbackMode === 'earliest' ? ['a', 'b', 'c'] : ['c'];
-    await until('all arrived', () => received.length >= expected.length);
-    assert.deepEqual(valuesOf(received), expected);
+    if (fallbackMode === 'earliest') {
+      await t.send(topic, ['c']);
+      await until('all arrived', () => received.length >= 3);
+      assert.deepEqual(valuesOf(received), ['a', 'b', 'c']);
+      return;
+    }
+    // What is sent before the client has looked for the end is not for it.
+    await until('one arrived', async () => {
+      await t.send(topic, ['c']);
+      return received.length > 0;
+    });
+    assert.deepEqual(new Set(valuesOf(received)), new Set(['c']));
   });
 }
 
