@@ -1,5 +1,5 @@
 import { memberId, nodeIdOf } from '../cluster/formation.ts';
-import { majorityOf } from '../raft/membership.ts';
+import { type Configuration, majorityOf } from '../raft/membership.ts';
 import type { Broker } from './broker.ts';
 import type { Client } from './handler.ts';
 
@@ -133,23 +133,23 @@ export class Nodes {
 
   /** All of them have a replica of every partition. */
   get voterIds(): number[] {
-    return this.#voters.map(nodeIdOf).sort((a, b) => a - b);
+    return this.members.voters.map(nodeIdOf).sort((a, b) => a - b);
   }
 
   /**
-   * As it is committed. The last change counts in consensus before that, but may be lost with its
-   * leader; then who relied on one more replica would have too few.
+   * Who is in the cluster, as it is committed. The last change counts in consensus before that, but
+   * may be lost with its leader; then who relied on one more replica would have too few.
    */
-  get #voters(): readonly string[] {
+  get members(): Configuration {
     const { state, raft } = this.#broker.replica;
-    return (state.members ?? raft.configuration).voters;
+    return state.members ?? raft.configuration;
   }
 
   /** Those of them that follow the leader, as the leader knows it. */
   get inSyncIds(): number[] {
     const { replica, nodeId, clock } = this.#broker;
     const nowMs = clock.monotonicMs();
-    const inSync = this.#voters.filter(
+    const inSync = this.members.voters.filter(
       (voter) => nodeIdOf(voter) === nodeId || replica.raft.isInSync(voter, nowMs),
     );
     return inSync.map(nodeIdOf).sort((a, b) => a - b);

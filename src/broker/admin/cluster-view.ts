@@ -34,8 +34,7 @@ export interface ClusterView {
 export function clusterView(broker: Broker): ClusterView {
   const { replica, nodes, nodeId, clock } = broker;
   const { raft, state } = replica;
-  // As it is committed: see Nodes.
-  const { voters, learners } = state.members ?? raft.configuration;
+  const { voters, learners } = nodes.members;
   const nowMs = clock.monotonicMs();
   const { leaderId } = nodes;
   const view = (member: string, isVoter: boolean): MemberView => {

@@ -37,6 +37,8 @@ export class Board {
   readyRecords = 0;
   /** Keys that anybody might get, and waiting records without a key. */
   readyKeys = 0;
+  /** Records that somebody has been given, and that are not finished. */
+  granted = 0;
   /** By range: waiting records of the keys that it holds, which only its member may get. */
   readonly #heldRecords: number[] = [];
   readonly #listener: BoardListener;
@@ -47,7 +49,6 @@ export class Board {
   readonly #passed = new Map<number, number[]>();
   /** Links of chains that are deleted records. */
   #deletedRecords = 0;
-  #granted = 0;
 
   constructor(listener: BoardListener, hashSeed: number) {
     this.#listener = listener;
@@ -59,9 +60,7 @@ export class Board {
   /** What the records take that wait, about: how many are granted is bounded by other settings. */
   get bytes(): number {
     return (
-      (this.store.records - this.#granted) * 22 +
-      this.store.batches * 48 +
-      this.keys.size * keyBytes
+      (this.store.records - this.granted) * 22 + this.store.batches * 48 + this.keys.size * keyBytes
     );
   }
 
@@ -161,7 +160,7 @@ export class Board {
     this.store.key[ref] = unkeyed;
     if (grant !== undefined) {
       this.store.state[ref] = RecordState.granted;
-      this.#granted++;
+      this.granted++;
       grant.onFiled(ref);
       return;
     }
@@ -179,7 +178,7 @@ export class Board {
     keys.tail[key] = ref;
     if (grant !== undefined) {
       store.state[ref] = RecordState.granted;
-      this.#granted++;
+      this.granted++;
       if (keys.holder[key] === none) this.#countHeld(grant.rangeId, keys.pending[key]!);
       keys.holder[key] = grant.rangeId;
       keys.inHand[key]!++;
@@ -234,7 +233,7 @@ export class Board {
   grant(ref: number, rangeId: number, memberNumber: number): number {
     const { store, keys } = this;
     store.state[ref] = RecordState.granted;
-    this.#granted++;
+    this.granted++;
     const key = store.key[ref]!;
     if (key < 0) {
       this.readyRecords--;
@@ -263,7 +262,7 @@ export class Board {
   finish(ref: number, keeps: boolean): void {
     const { store, keys } = this;
     assert(store.state[ref] === RecordState.granted, 'what is finished was granted');
-    this.#granted--;
+    this.granted--;
     const key = store.key[ref]!;
     this.#bury(ref);
     if (key < 0) return;
@@ -284,7 +283,7 @@ export class Board {
   giveBack(ref: number): void {
     const { store, keys } = this;
     assert(store.state[ref] === RecordState.granted, 'what is given back was granted');
-    this.#granted--;
+    this.granted--;
     store.state[ref] = RecordState.pending;
     const key = store.key[ref]!;
     if (key < 0) {

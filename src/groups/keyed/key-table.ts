@@ -97,7 +97,9 @@ export class KeyTable {
     const at = this.#slotOf(name, hash);
     if (this.#slots[at + 1] !== 0) return this.#slots[at + 1]! - 1;
     const key = this.#free.pop() ?? this.#used++ * rowCells;
-    if (key === this.#rows.length) this.#grow();
+    if (key === this.#rows.length) {
+      this.#lookAt(grown(this.#rows, new Int32Array(this.#rows.length * 2)));
+    }
     this.#slots[at] = hash;
     this.#slots[at + 1] = key + 1;
     this.#size++;
@@ -110,7 +112,6 @@ export class KeyTable {
     this.nextPending[key] = none;
     this.tail[key] = none;
     this.lastMember[key] = none;
-    this.pause[key] = KeyPause.none;
     if (3 * this.#size > this.#slots.length) this.#growSlots();
     return key;
   }
@@ -159,10 +160,6 @@ export class KeyTable {
       if (this.#rows[key + nameCell + i] !== inlineCells[i]) return false;
     }
     return true;
-  }
-
-  #grow(): void {
-    this.#lookAt(grown(this.#rows, new Int32Array(this.#rows.length * 2)));
   }
 
   #growSlots(): void {

@@ -76,11 +76,6 @@ export class RecordStore {
     return this.#records;
   }
 
-  /** What the columns take. */
-  get bytesUsed(): number {
-    return this.state.length * 22 + this.partition.length * 36;
-  }
-
   /** All records are `gone` at first. */
   add(batch: FiledBatch): number {
     const id = this.#freeBatches.pop() ?? this.#batchesUsed++;

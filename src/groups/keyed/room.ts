@@ -16,7 +16,7 @@ const partsOfHungry = 2;
  * Granted and not finished, over all members of a group and topic: what a group that never commits
  * may take of memory, some 40 bytes each.
  */
-const groupUnfinishedMax = 20_000_000;
+export const groupUnfinishedMax = 20_000_000;
 
 /** How many more records the member may have in hand. */
 export function roomOf(dispatcher: Dispatcher, member: Member, { monotonicMs }: Now): number {
@@ -31,15 +31,9 @@ export function roomOf(dispatcher: Dispatcher, member: Member, { monotonicMs }: 
     shareOf(dispatcher, member),
     window.size(demandOf(dispatcher, member)) - inHand,
     settings.unfinishedMax - member.unfinished,
-    groupUnfinishedMax - unfinishedOf(dispatcher),
+    groupUnfinishedMax - dispatcher.board.granted,
     member.suspectLimit - member.inHand,
   );
-}
-
-function unfinishedOf({ members }: Dispatcher): number {
-  let unfinished = 0;
-  for (const member of members.values()) unfinished += member.unfinished;
-  return unfinished;
 }
 
 export function demandOf(dispatcher: Dispatcher, { ranges }: Member): Demand {

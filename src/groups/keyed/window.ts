@@ -86,12 +86,10 @@ export class Window {
   /** For clients that prove nothing: `left` of what was granted is not committed yet. */
   onCommit(finished: number, left: number, wasFull: boolean, demand: Demand, nowMs: number): void {
     this.#finished += finished;
-    const ms = nowMs - (this.#sinceMs ?? 0);
+    const ms = nowMs - (this.#sinceMs ?? nowMs);
     // One that comes early, after one that came late, says nothing of what its member can do.
     if (ms < this.#commitEveryMs / 2 && !(wasFull && left === 0)) return;
-    if (this.#sinceMs !== undefined) {
-      this.#commitEveryMs = Math.max(ms, this.#commitEveryMs * intervalDecay);
-    }
+    this.#commitEveryMs = Math.max(ms, this.#commitEveryMs * intervalDecay);
     if (wasFull && left === 0) {
       // As much as there is for it: what is granted beyond that queues up while others idle.
       const aim = Math.max(this.#commitWindow, shareOf(demand, 1)) * 2;

@@ -54,6 +54,8 @@ test('whatever happens, each loaded record is in one figure, and the books are r
         if (isCounted) spilled += keys.spilled[key]!;
       }
       assert.equal(parts, pending + spilled, `seed ${seed}, step ${step}`);
+      const granted = states.get(RecordState.granted) ?? 0;
+      assert.equal(dispatcher.board.granted, granted, `seed ${seed}, step ${step}`);
       assert.ok(areBooksRight(dispatcher), `seed ${seed}, step ${step}`);
       assert.ok(figures.heldByPinned <= figures.held && figures.pinnedKeys <= figures.leasedKeys);
       const lease = oldestLease(dispatcher, world.now);
