@@ -50,7 +50,8 @@ class Sender:
         self._client = self._loop.run(self._open(bootstrap))
 
     async def _open(self, bootstrap):
-        client = AIOKafkaProducer(bootstrap_servers=bootstrap)
+        # Else a round whose answer is lost with the broker is in the log twice.
+        client = AIOKafkaProducer(bootstrap_servers=bootstrap, enable_idempotence=True)
         await client.start()
         return client
 

@@ -21,7 +21,8 @@ def new_topic(bootstrap, partitions, **config):
 
 class Sender:
     def __init__(self, bootstrap):
-        self._client = producer(bootstrap, linger_ms=0)
+        # Else a round whose answer is lost with the broker is in the log twice.
+        self._client = producer(bootstrap, linger_ms=0, enable_idempotence=True)
 
     def send(self, topic, records):
         deliver(

@@ -1,4 +1,5 @@
 import type { Now } from '../deadlines.ts';
+import { Proof } from './client-traits.ts';
 import type { Dispatcher } from './dispatcher.ts';
 import type { LaneRange } from './lane-range.ts';
 import type { Member } from './member.ts';
@@ -109,6 +110,12 @@ class Filler {
   #turn = 0;
   /** Keys that nobody holds, and that may still be taken. */
   #keysLeft = Number.POSITIVE_INFINITY;
+  /**
+   * All that waits of one key comes before another key: few keys are held then. Where a member
+   * keeps its keys for seconds, as those do that prove nothing, else all keys would be held after a
+   * while, and members with nothing in hand would wait for others that have much.
+   */
+  #takesRuns = false;
 
   constructor(dispatcher: Dispatcher, waiter: Waiter) {
     this.#dispatcher = dispatcher;
@@ -140,6 +147,9 @@ class Filler {
     const keysEach = Math.max(Math.ceil((parts * board.readyKeys) / members.size), 1);
     const isScarce = settings.window === undefined && keysEach < keysPerMemberMax;
     this.#keysLeft = isScarce && members.size > 1 ? keysEach : Number.POSITIVE_INFINITY;
+    const { proof } = this.#waiter.member.traits;
+    // Many records at a time cost less in the order of their batches.
+    this.#takesRuns = isScarce && proof === Proof.nothing && room < spreadRecordsMax;
     const share = Math.ceil(room / this.#drafts.length);
     while (left > 0 && this.hasBytes) {
       const [ref, draft] = this.#next();
@@ -159,8 +169,8 @@ class Filler {
   /** The oldest record that may be granted, and in which lane. */
   #next(): [number, Draft | undefined] {
     const { board } = this.#dispatcher;
-    let oldest = this.#keysLeft > 0 ? board.ready.peek() : none;
-    let found = oldest === none ? undefined : this.#nextDraft();
+    let oldest: number = none;
+    let found: Draft | undefined;
     for (const draft of this.#drafts) {
       if (draft.bytes >= this.#waiter.laneBytesMax) continue;
       const ref = draft.range.continuations.peek();
@@ -169,7 +179,12 @@ class Filler {
       oldest = ref;
       found = draft;
     }
-    return [oldest, found];
+    const isRun = found !== undefined && this.#takesRuns;
+    const ready = isRun || this.#keysLeft <= 0 ? none : board.ready.peek();
+    if (ready === none || (found !== undefined && board.store.isBefore(oldest, ready))) {
+      return [oldest, found];
+    }
+    return [ready, this.#nextDraft()];
   }
 
   /** Lanes take turns. */
@@ -206,7 +221,7 @@ class Filler {
       if (count === most) break;
       const key = store.key[ref]!;
       const isNewKey = key < 0 || keys.holder[key] === none;
-      if (isNewKey && this.#keysLeft <= 0) continue;
+      if (isNewKey && (this.#keysLeft <= 0 || (this.#takesRuns && ref > start))) continue;
       const bytes = store.recordBytes(ref);
       const isFull = bytes > this.#bytesLeft || draft.bytes + bytes > this.#waiter.laneBytesMax;
       if (isFull && this.granted > 0) {

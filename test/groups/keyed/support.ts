@@ -1,5 +1,5 @@
 import { DeliveryCounters } from '../../../src/groups/keyed/counters.ts';
-import { Dispatcher } from '../../../src/groups/keyed/dispatcher.ts';
+import { Dispatcher, type DispatcherSettings } from '../../../src/groups/keyed/dispatcher.ts';
 import { Ledger } from '../../../src/state/keyed/ledger.ts';
 
 /** Of a group that was given none: no limit is in the way, and no retry has to be waited for. */
@@ -19,7 +19,7 @@ export function at(ms: number) {
 }
 
 /** Of a group that has just been opened, with lanes from 1 on. */
-export function newDispatcher(settings: typeof keyedSettings): Dispatcher {
+export function newDispatcher(settings: DispatcherSettings): Dispatcher {
   const effect = { kind: 'opened' as const, slot: 1, laneBase: 1, starts: [] };
   const ledger = Ledger.open('g', '00'.repeat(16), effect);
   return new Dispatcher(ledger, settings, new DeliveryCounters());
