@@ -258,6 +258,7 @@ export class KeyedGroups implements GroupFollower {
         dispatcher.openRange(lane, memberId, this.now());
       }
     }
+    dispatcher.failures.onAssigned();
     delivery.flush();
     delivery.serveSoon();
   }

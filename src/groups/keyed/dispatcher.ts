@@ -246,7 +246,7 @@ export class Dispatcher {
       else this.dropIfDone(range);
     }
     this.members.delete(memberId);
-    this.failures.onMemberGone(member);
+    this.failures.onMemberGone(member, now);
     this.failures.settle(now);
   }
 

@@ -37,6 +37,8 @@ export interface DeadLetter {
 const quartersPerAttempt = 4;
 /** At most one member in so many has suspects in hand at a time. */
 const membersPerSuspect = 4;
+/** By then the others have rejoined: they hear of a round every 3 s, and it waits a second for them. */
+const roundMsMax = 4_000;
 
 /**
  * Finds the record that is to blame when a consumer fails. A record that was alone in hand is
@@ -56,6 +58,12 @@ export class Failures {
   #charged: number[] = [];
   /** The member that gets nothing else until it may take a suspect. */
   #reserved: Member | undefined;
+  /**
+   * A member has gone, so all others are about to rejoin. A client that does so beside its handler
+   * may drop what it is given now; if that was a suspect, nobody would know, and the client would
+   * get nothing else for a whole session.
+   */
+  readonly #round = new Timer(() => undefined);
 
   constructor(dispatcher: Dispatcher) {
     this.#dispatcher = dispatcher;
@@ -251,7 +259,12 @@ export class Failures {
       this.#reserved = undefined;
       return { ref: first, limit: this.#trials.get(first)!.limit };
     }
-    if (this.#isCrowded(member)) return undefined;
+    if (this.#isCrowded(member) || this.#isToRejoin(member)) return undefined;
+    if (this.#dispatcher.stranded.keeps(member)) {
+      // That leaves its hand when it has come back from something newer, and not before.
+      if (this.#reserved === member) this.#reserved = undefined;
+      return undefined;
+    }
     if (this.#reserved === undefined && this.#isLeastBusy(member)) this.#reserved = member;
     return this.#reserved === member ? 'wait' : undefined;
   }
@@ -260,9 +273,13 @@ export class Failures {
   canTake(waiter: Waiter, granted = 0): boolean {
     const { member } = waiter;
     const first = this.#firstSuspect(waiter);
-    if (first === none || this.#isCrowded(member)) return false;
+    if (first === none || this.#isCrowded(member) || this.#isToRejoin(member)) return false;
     const { limit } = this.#trials.get(first)!;
     return member.inHand + granted + 1 <= Math.min(limit, member.suspectLimit);
+  }
+
+  #isToRejoin({ traits }: Member): boolean {
+    return this.#round.isScheduled && !traits.rejoinsBetweenHandlers;
   }
 
   #isCrowded(member: Member): boolean {
@@ -320,8 +337,14 @@ export class Failures {
     return this.#reserved === member;
   }
 
-  onMemberGone(member: Member): void {
+  onMemberGone(member: Member, { monotonicMs }: Now): void {
     if (this.#reserved === member) this.#reserved = undefined;
+    this.#dispatcher.deadlines.schedule(this.#round, monotonicMs + roundMsMax);
+  }
+
+  /** A plan has given the lanes to those that are there. */
+  onAssigned(): void {
+    this.#dispatcher.deadlines.cancel(this.#round);
   }
 
   /** Whether the record still waits for this: it may be deleted, or its key's turn be over. */

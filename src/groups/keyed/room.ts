@@ -20,20 +20,39 @@ export const groupUnfinishedMax = 20_000_000;
 
 /** How many more records the member may have in hand. */
 export function roomOf(dispatcher: Dispatcher, member: Member, { monotonicMs }: Now): number {
-  const { traits, window } = member;
+  const { window } = member;
   const { settings } = dispatcher;
-  // What the client has queued behind its present work does not count against the window.
-  const queued =
-    traits.fetchesInBackground && traits.proof !== Proof.nothing ? member.lastAnswerRecords : 0;
-  const inHand = Math.max(member.inHand - queued, 0);
-  return Math.min(
+  const inHand = Math.max(member.inHand - queuedOf(member), 0);
+  const room = Math.min(
     isSlow(dispatcher, member, monotonicMs) ? Math.max(1 - inHand, 0) : Number.POSITIVE_INFINITY,
     shareOf(dispatcher, member),
     window.size(demandOf(dispatcher, member)) - inHand,
+  );
+  return Math.min(
+    room > 0 ? room : roomToComeBack(dispatcher, member),
     settings.unfinishedMax - member.unfinished,
     groupUnfinishedMax - dispatcher.board.granted,
     member.suspectLimit - member.inHand,
   );
+}
+
+/** What the client has queued behind its present work does not count against the window. */
+function queuedOf({ traits, lastAnswerRecords }: Member): number {
+  return traits.fetchesInBackground && traits.proof !== Proof.nothing ? lastAnswerRecords : 0;
+}
+
+/**
+ * What a member keeps of former ranges may be all that its window allows, and the client may have
+ * dropped it: only when it comes back from something newer is it known to be through with that. So
+ * it gets one record; else it would idle for a whole session.
+ */
+function roomToComeBack({ stranded }: Dispatcher, member: Member): number {
+  if (!stranded.keeps(member)) return 0;
+  let inHand = 0;
+  for (const range of member.ranges) {
+    if (range.isPresent) inHand += range.countIn(range.proven, range.end);
+  }
+  return Math.max(1 - Math.max(inHand - queuedOf(member), 0), 0);
 }
 
 export function demandOf(dispatcher: Dispatcher, { ranges }: Member): Demand {

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { type ClientTraits, Proof } from '../../../src/groups/keyed/client-traits.ts';
 import type { Dispatcher } from '../../../src/groups/keyed/dispatcher.ts';
 import { earlyTraits, promptTraits } from './clients.ts';
 import { at, keyedSettings, newDispatcher } from './support.ts';
@@ -102,6 +103,125 @@ test('when it commits that, the rest of what it kept comes back', () => {
   dispatcher.commit('m', new Map([[0, end]]), at(45_200));
   assert.equal(dispatcher.board.readyKeys, 2, 'keys a and b');
   assert.equal(dispatcher.grant(fetch(), at(45_300))[0]?.to, end + 3);
+});
+
+/**
+ * One of two consumers has as many records in hand as its window allows when its lane is given anew,
+ * and its client drops them all. Answers what its next fetches get, all of them after a time in
+ * which its records turned slow.
+ */
+function nextAnswers(traits: ClientTraits, answersMax: number) {
+  const dispatcher = newDispatcher({ ...settings, window: undefined });
+  for (const [lane, id] of ['m', 'other'].entries()) {
+    dispatcher.addMember({ id, traits, leaseMs: 300_000, sessionMs: 45_000 });
+    dispatcher.openRange(lane, id, at(0));
+  }
+  let position = 0;
+  const fetch = (ms: number) => {
+    const range = dispatcher.presentRange(0)!;
+    const { member } = range;
+    dispatcher.prove(member, [range], at(ms));
+    file(dispatcher, position, [`new-${position}`]);
+    position++;
+    const waiter = { member, ranges: [range], bytesMax: 1e9, laneBytesMax: 1e9 };
+    return dispatcher.grant(waiter, at(ms)).reduce((sum, { from, to }) => sum + to - from, 0);
+  };
+  let inHand = 0;
+  for (let i = 0; i < answersMax; i++) inHand += fetch(0);
+  dispatcher.giveUp('m', [0], true, at(1));
+  dispatcher.openRange(0, 'm', at(1));
+  const later = Array.from({ length: 4 }, () => fetch(500));
+  return { dispatcher, inHand, later };
+}
+
+test('a member of which all that it may have is of a former range gets one record to come back from', () => {
+  const { dispatcher, inHand, later } = nextAnswers(earlyTraits, 300);
+  assert.equal(inHand, 256);
+  assert.deepEqual(later, [1, 0, 0, 0], 'one, however often it asks');
+  const { end } = dispatcher.presentRange(0)!;
+  dispatcher.commit('m', new Map([[0, end]]), at(600));
+  assert.ok(
+    dispatcher.board.readyKeys >= inHand,
+    'it came back, so all of that may be granted again',
+  );
+});
+
+test('a member that has its next answer on the way comes back from the second one', () => {
+  const { later } = nextAnswers({ ...earlyTraits, proof: Proof.afterLater }, 2);
+  assert.deepEqual(later.slice(0, 2), [1, 1]);
+  assert.ok(later[2]! > 1, 'with the third fetch it is through with the first');
+});
+
+/** Two consumers that rejoin beside their handlers, of which one leaves with records in hand. */
+function oneLeaves() {
+  const dispatcher = newDispatcher({ ...settings, window: undefined });
+  const traits = { ...earlyTraits, proof: Proof.afterLater };
+  const waiterOf = (lane: number) => {
+    const range = dispatcher.presentRange(lane)!;
+    return { member: range.member, ranges: [range], bytesMax: 1e9, laneBytesMax: 20 };
+  };
+  for (const [lane, id] of ['m', 'leaver'].entries()) {
+    dispatcher.addMember({ id, traits, leaseMs: 300_000, sessionMs: 45_000 });
+    dispatcher.openRange(lane, id, at(0));
+    file(dispatcher, lane, [`${id}-1`, `${id}-2`]);
+    const [granted] = dispatcher.grant(waiterOf(lane), at(0));
+    assert.equal(granted!.to - granted!.from, 2);
+  }
+  const fetch = (ms: number) => {
+    dispatcher.waiters.park(waiterOf(0));
+    const served: number[] = [];
+    dispatcher.tick(at(ms));
+    dispatcher.waiters.serve(at(ms), (_waiter, granted) => {
+      for (const { from, to } of granted) served.push(to - from);
+    });
+    dispatcher.waiters.unparkAll(dispatcher.presentRange(0)!.member);
+    return served;
+  };
+  const leave = (ms: number) => dispatcher.removeMember('leaver', 'left', at(ms));
+  const rejoin = (ms: number) => {
+    dispatcher.giveUp('m', [0], true, at(ms));
+    dispatcher.openRange(0, 'm', at(ms));
+    dispatcher.failures.onAssigned();
+  };
+  const commit = (ms: number) => {
+    const { end } = dispatcher.presentRange(0)!;
+    dispatcher.commit('m', new Map([[0, end]]), at(ms));
+  };
+  return { dispatcher, leave, rejoin, fetch, commit, member: dispatcher.presentRange(0)!.member };
+}
+
+test('a member is not kept free for a suspect while it cannot be rid of what it keeps', () => {
+  const { dispatcher, leave, rejoin, fetch, commit, member } = oneLeaves();
+  leave(1);
+  rejoin(2);
+  file(dispatcher, 2, ['new']);
+  assert.deepEqual(fetch(300), [1], 'the new one');
+  commit(301);
+  assert.equal(member.inHand, 0, 'it has come back, and what it kept as well');
+  fetch(302);
+  assert.deepEqual(
+    [member.suspects.length, member.inHand],
+    [1, 1],
+    'now it takes a suspect, alone',
+  );
+});
+
+test('no suspect goes to a member that is about to rejoin beside its handler', () => {
+  const { leave, rejoin, fetch, commit, member } = oneLeaves();
+  commit(1);
+  leave(2);
+  assert.deepEqual(fetch(3), [], 'its client might drop it, and nobody would know');
+  rejoin(500);
+  assert.deepEqual(fetch(501), [1]);
+  assert.equal(member.suspects.length, 1);
+});
+
+test('suspects go on if no round comes', () => {
+  const { leave, fetch, commit } = oneLeaves();
+  commit(1);
+  leave(2);
+  assert.deepEqual(fetch(4_001), []);
+  assert.deepEqual(fetch(4_002), [1]);
 });
 
 /** A consumer of two lanes, which got one record of each in one answer, and then lost lane 1. */
