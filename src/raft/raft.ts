@@ -282,7 +282,8 @@ export class Raft {
 
   /**
    * The disk is full: entries after `index` never reached it. Alone, their places are free again;
-   * others may have got them, and so this member leads no longer.
+   * others may have got them, and so this member leads no longer. Nor does it without an entry of
+   * its term, since without that it can commit nothing: it has to be elected once more.
    */
   dropUnpersisted(index: number, nowMs: number): void {
     assert(index >= this.#persistedIndex, 'what is on disk is not dropped');
@@ -290,7 +291,8 @@ export class Raft {
     this.#memberships.truncateAfter(index);
     // With others before the entry that made it alone, these may have got what is dropped.
     const isAlone = this.#leadership?.peers.size === 0 && this.#memberships.isAlone(this.#self);
-    if (!isAlone) this.#follow(this.term, undefined, nowMs);
+    const goesOn = isAlone && index >= this.#leadership!.firstIndex;
+    if (!goesOn) this.#follow(this.term, undefined, nowMs);
     assert(index >= this.#commitIndex || !isAlone, 'what is committed is on disk');
     this.#follower.onTruncated(index);
     this.#commitIndex = Math.min(this.#commitIndex, index);

@@ -295,6 +295,20 @@ test('places of entries that never reached the disk are given again, if nobody e
   assert.deepEqual([leader.role, leader.lastIndex], [Role.follower, 11]);
 });
 
+test('a lone leader whose first entry never reached the disk is elected once more', () => {
+  const raft = alone();
+  const elect = (nowMs: number) => {
+    for (let ms = nowMs - 600; ms <= nowMs && raft.role !== Role.candidate; ms += 50) raft.tick(ms);
+    const { hardState } = raft.takeReady();
+    raft.hardStatePersisted(hardState!, nowMs);
+    return [raft.role, raft.takeReady().noop];
+  };
+  assert.deepEqual(elect(startMs + 600), [Role.leader, { term: 5, index: 11 }]);
+  raft.dropUnpersisted(10, startMs + 600);
+  assert.equal(raft.role, Role.follower, 'it could commit nothing');
+  assert.deepEqual(elect(startMs + 1200), [Role.leader, { term: 6, index: 11 }]);
+});
+
 test('who was alone only by an entry that never reached the disk leads no longer without it', () => {
   const raft = newLeader(newRaft({}, ['a', 'b']));
   const reply = { kind: 'appendReply', from: 'b', to: 'a', term: 5, sentMs: 1 } as const;
