@@ -115,7 +115,8 @@ async def consume(place, leaving):
 async def handle_some(client, place, leaving):
     """Hands over what is polled at once; when the member is to leave, the rest is given back."""
     handled = {}
-    found = await client.getmany(timeout_ms=100)
+    # As many as this come again if the partitions are lost meanwhile.
+    found = await client.getmany(timeout_ms=100, max_records=50)
     for where, records in found.items():
         for record in records:
             if leaving.is_set():

@@ -126,6 +126,9 @@ func (g *keyedGroup) finished() {
 	}
 }
 
+// waitingMax is how many records of a flow may wait, for clients that commit each of them.
+const waitingMax = 5_000
+
 // flow sends the records of one round after the other until it is stopped, then it tells how many.
 func (g *keyedGroup) flow(
 	every time.Duration, recordsOf func(round int) []KeyedRecord,
@@ -136,10 +139,13 @@ func (g *keyedGroup) flow(
 		defer close(ended)
 		ticker := time.NewTicker(every)
 		defer ticker.Stop()
-		for round := 0; ctx.Err() == nil; round++ {
-			records := recordsOf(round)
-			g.send(records)
-			count += len(records)
+		for round := 0; ctx.Err() == nil; {
+			if count-g.sentinel.Handled() < waitingMax {
+				records := recordsOf(round)
+				g.send(records)
+				count += len(records)
+				round++
+			}
 			select {
 			case <-ticker.C:
 			case <-ctx.Done():

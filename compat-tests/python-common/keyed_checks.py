@@ -54,6 +54,7 @@ def assert_complete(group, count):
         group.sentinel.assert_once(count)
     group.sentinel.assert_in_order()
     assert group.sentinel.handled == count
+    # One poll of each member in each of two rebalances: that of the first one, and of two.
     assert group.sentinel.repeated <= 150
 
 

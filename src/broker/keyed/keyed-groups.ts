@@ -311,6 +311,8 @@ export class KeyedGroups implements GroupFollower {
       this.#removeFrom(delivery, former.memberId, 'died');
       dispatcher.addMember(this.#facts.of(delivery.groupId, member, delivery.settings));
       for (const lane of lanes) dispatcher.openRange(lane, member.memberId, this.now());
+      // Nobody else has to rejoin.
+      dispatcher.failures.onAssigned();
       delivery.flush();
     }
   }

@@ -37,7 +37,7 @@ export interface DeadLetter {
 const quartersPerAttempt = 4;
 /** At most one member in so many has suspects in hand at a time. */
 const membersPerSuspect = 4;
-/** By then the others have rejoined: they hear of a round every 3 s, and it waits a second for them. */
+/** By then the others have rejoined: they ask for news every 3 s, and a round takes a second. */
 const roundMsMax = 4_000;
 
 /**

@@ -106,9 +106,9 @@ test('when it commits that, the rest of what it kept comes back', () => {
 });
 
 /**
- * One of two consumers has as many records in hand as its window allows when its lane is given anew,
- * and its client drops them all. Answers what its next fetches get, all of them after a time in
- * which its records turned slow.
+ * One of two consumers has as many records in hand as its window allows when its lane is given
+ * anew, and its client drops them all. Answers what its next fetches get, after a time in which
+ * its records turned slow.
  */
 function nextAnswers(traits: ClientTraits, answersMax: number) {
   const dispatcher = newDispatcher({ ...settings, window: undefined });
@@ -134,7 +134,7 @@ function nextAnswers(traits: ClientTraits, answersMax: number) {
   return { dispatcher, inHand, later };
 }
 
-test('a member of which all that it may have is of a former range gets one record to come back from', () => {
+test('a member gets one record to come back from, if its former range has all that it may have', () => {
   const { dispatcher, inHand, later } = nextAnswers(earlyTraits, 300);
   assert.equal(inHand, 256);
   assert.deepEqual(later, [1, 0, 0, 0], 'one, however often it asks');
