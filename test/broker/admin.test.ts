@@ -185,7 +185,8 @@ test('what is not there has status 404', async (t) => {
 test('health: 503 while the disk is too full to take records, and when it stops', async (t) => {
   const node = await startAdmin(t, { settings: { 'disk.low.water.bytes': 1 } });
   const health = await get(node, '/health');
-  const facts = { ready: true, leader: 0, quorum: true };
+  const tenants = { failed: [], leaderless: [] };
+  const facts = { ready: true, leader: 0, quorum: true, tenants };
   assert.deepEqual(
     [health.status, await health.json()],
     [200, { status: 'ok', reasons: [], ...facts }],
@@ -194,8 +195,9 @@ test('health: 503 while the disk is too full to take records, and when it stops'
   const full = await get(node, '/health');
   assert.equal(full.status, 503);
   assert.match(JSON.stringify(await full.json()), /nearly full: produce is refused/);
-  const { broker, tenants } = node;
-  const api = new AdminApi({ broker, net: createNetCounters(), tenants, secret: '' });
+  const { broker } = node;
+  const net = createNetCounters();
+  const api = new AdminApi({ broker, net, tenants: node.tenants, secret: '' });
   api.isStopping = true;
   const stopping = await api.answer('/health');
   assert.equal(stopping.status, 503);

@@ -208,11 +208,15 @@ test('a tenant whose port is taken is served as soon as that is free; others are
   const [, before] = await views(node);
   assert.equal(before!.address, null);
   assert.match(before!.failure!, /EADDRINUSE/);
+  const failing = await ask(node, 'GET', '/health');
+  assert.equal(failing.status, 503);
+  assert.match(JSON.stringify(failing.body), /tenant acme is not served: .*"failed":\["acme"\]/);
   await produce(node, 'default', 'orders', ['1']);
   await other.stop();
   while ((await views(node))[1]!.address === null) node.clock.advance(1000);
   const [, after] = await views(node);
   assert.equal(after!.failure, null);
+  assert.equal((await ask(node, 'GET', '/health')).status, 200);
   const { errorCode } = await produce(node, 'acme', 'orders', ['2']);
   assert.equal(errorCode, ErrorCode.NONE);
 });

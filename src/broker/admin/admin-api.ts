@@ -5,7 +5,7 @@ import type { Broker } from '../broker.ts';
 import { clusterView } from './cluster-view.ts';
 import { groupExport } from './group-export.ts';
 import { groupDetails, groupIds, groupSummary, hasGroup } from './group-view.ts';
-import { healthOf } from './health.ts';
+import { type Health, healthOf, withTenants } from './health.ts';
 import type { TenantsPort } from './tenants-port.ts';
 
 const json = 'application/json; charset=utf-8';
@@ -32,7 +32,7 @@ export interface AdminApiOptions {
 /**
  * What operators and their tools ask over HTTP; names come percent-encoded.
  *
- *     GET /health               200, or 503 with the reasons
+ *     GET /health               200, or 503 with the reasons; tenants that are not well
  *     GET /cluster              this node's view of the cluster
  *     GET /groups               all groups with their topics and figures
  *     GET /groups/NAME          one group, with members and partitions
@@ -56,8 +56,9 @@ export class AdminApi {
     const words = wordsOf(path);
     if (words === undefined) return noSuchPath;
     const [first, name = ''] = words;
-    if (first !== 'tenants') return this.#answerOf(this.#options.broker, words);
     const { tenants } = this.#options;
+    if (first === 'health' && words.length === 1) return this.#nodeHealth();
+    if (first !== 'tenants') return this.#answerOf(this.#options.broker, words);
     if (words.length === 1) return answerJson(200, { tenants: tenants.views() });
     const broker = tenants.brokerOf(name);
     if (broker === undefined) return notFound(`this node serves no tenant ${name}`);
@@ -98,9 +99,14 @@ export class AdminApi {
     return { status: 200, contentType: json, body: pieces(broker, groupId) };
   }
 
+  async #nodeHealth(): Promise<HttpAnswer> {
+    const { broker, tenants } = this.#options;
+    const [, ...others] = tenants.views();
+    return answerHealth(withTenants(await healthOf(broker, this.isStopping), others));
+  }
+
   async #health(broker: Broker): Promise<HttpAnswer> {
-    const health = await healthOf(broker, this.isStopping);
-    return answerJson(health.status === 'ok' ? 200 : 503, health);
+    return answerHealth(await healthOf(broker, this.isStopping));
   }
 
   async #metrics(broker: Broker): Promise<HttpAnswer> {
@@ -108,6 +114,10 @@ export class AdminApi {
     const { metricsText } = await import('./metrics.ts');
     return metricsText(broker, this.#options.net);
   }
+}
+
+function answerHealth(health: Health): HttpAnswer {
+  return answerJson(health.status === 'ok' ? 200 : 503, health);
 }
 
 function* groupsOf(broker: Broker): Iterable<string> {

@@ -1,5 +1,6 @@
 import type { Outcome } from '../../replica/group-commit.ts';
 import type { Broker } from '../broker.ts';
+import type { TenantView } from './tenants-port.ts';
 
 export interface Health {
   readonly status: 'ok' | 'failing';
@@ -11,6 +12,16 @@ export interface Health {
   readonly leader: number;
   /** Whether a majority of the voters is there, as far as this node knows. */
   readonly quorum: boolean;
+}
+
+/** Of a node: that of the default tenant, and which others are not well here. */
+export interface NodeHealth extends Health {
+  readonly tenants: {
+    /** This node cannot serve them, so it is failing. */
+    readonly failed: readonly string[];
+    /** It knows no leader of these at this moment: they are new, or have no majority. */
+    readonly leaderless: readonly string[];
+  };
 }
 
 /** What is planned is on disk long before this, unless the disk hangs. */
@@ -38,6 +49,21 @@ export async function healthOf(broker: Broker, isStopping: boolean): Promise<Hea
   if (outcome === 'late') reasons.push(`what is ${commitMsMax} ms old is not on disk yet`);
   else if (outcome !== 'applied') reasons.push(`the journal refused an entry: ${outcome}`);
   return reasons.length === 0 ? { status: 'ok', reasons, ...facts } : failing(reasons);
+}
+
+/** `others`: the tenants beside the default one, whose health is given. */
+export function withTenants(health: Health, others: readonly TenantView[]): NodeHealth {
+  const failed = others.filter(({ failure }) => failure !== null);
+  const leaderless = others.filter(({ failure, leaderId }) => failure === null && leaderId === -1);
+  const reasons = failed.map(({ name, failure }) => `tenant ${name} is not served: ${failure}`);
+  return {
+    ...health,
+    ...(failed.length > 0 && { status: 'failing', reasons: [...health.reasons, ...reasons] }),
+    tenants: {
+      failed: failed.map(({ name }) => name),
+      leaderless: leaderless.map(({ name }) => name),
+    },
+  };
 }
 
 /** What comes of all that is under way to the disk now. */
