@@ -91,6 +91,15 @@ export class Member {
     this.leaseMs = leaseMs;
   }
 
+  /** In hand of the lanes that it has now: the rest it keeps of former ranges (see Stranded). */
+  get inHandOfPresent(): number {
+    let inHand = 0;
+    for (const range of this.ranges) {
+      if (range.isPresent) inHand += range.countIn(range.proven, range.end);
+    }
+    return inHand;
+  }
+
   /** The keys stay with it until it commits what was granted to it after its `ordinal`th. */
   keep(keys: readonly number[], rangeId: number, ordinal: number): void {
     this.kept.push({ keys, rangeId, untilGrant: ordinal + this.traits.commitLag });

@@ -48,11 +48,7 @@ function queuedOf({ traits, lastAnswerRecords }: Member): number {
  */
 function roomToComeBack({ stranded }: Dispatcher, member: Member): number {
   if (!stranded.keeps(member)) return 0;
-  let inHand = 0;
-  for (const range of member.ranges) {
-    if (range.isPresent) inHand += range.countIn(range.proven, range.end);
-  }
-  return Math.max(1 - Math.max(inHand - queuedOf(member), 0), 0);
+  return member.inHandOfPresent > queuedOf(member) ? 0 : 1;
 }
 
 export function demandOf(dispatcher: Dispatcher, { ranges }: Member): Demand {

@@ -50,9 +50,7 @@ export class Stranded {
     const never = Number.POSITIVE_INFINITY;
     if (member.traits.rejoinsBetweenHandlers) return never;
     if (member.inHand === 0 && member.kept.length === 0) return never;
-    for (const range of member.ranges) {
-      if (range.isPresent && range.countIn(range.proven, range.end) > 0) return never;
-    }
+    if (member.inHandOfPresent > 0) return never;
     const { waiters, board } = this.#dispatcher;
     if (waiters.of(member) === undefined || board.ready.peek() !== none) return never;
     const isKeeping = this.keeps(member) || this.#keptOfFormer(member).length > 0;
