@@ -30,14 +30,24 @@ export function processStats(pid: number): ProcessStats {
 
 /** Processor time of everything on the machine, since it started. */
 export function machineCpuSeconds(): number {
-  // The times of all processors together: user, nice, system, idle, iowait, irq, softirq, steal.
-  const fields = readFileSync('/proc/stat', 'utf8')
+  const { user, nice, system, irq, softirq } = machineTicks();
+  return (user + nice + system + irq + softirq) / ticksPerSecond;
+}
+
+/** What a virtual machine wanted to compute and its host gave to others, since it started. */
+export function stolenCpuSeconds(): number {
+  return machineTicks().steal / ticksPerSecond;
+}
+
+/** Of all processors together, in the order of proc(5). */
+function machineTicks() {
+  const [user, nice, system, idle, iowait, irq, softirq, steal] = readFileSync('/proc/stat', 'utf8')
     .split('\n', 1)[0]!
     .trim()
     .split(/\s+/)
-    .slice(1, 9);
-  const [user, nice, system, , , irq, softirq] = fields.map(Number);
-  return (user! + nice! + system! + irq! + softirq!) / ticksPerSecond;
+    .slice(1, 9)
+    .map(Number) as [number, number, number, number, number, number, number, number];
+  return { user, nice, system, idle, iowait, irq, softirq, steal };
 }
 
 function megabytes(status: string, field: string): number {

@@ -88,7 +88,7 @@ function piecesOf({ workload, arm, client, seed, scale, quick }: Options): Piece
   );
 }
 
-function summary({ figures, isFinished, producerLate }: Result): string {
+function summary({ figures, isFinished, producerLate, stolenShare }: Result): string {
   const { bystanderWaitMs, idealBystanderWaitMs, endMs, lost, duplicates } = figures;
   const texts = [
     `p99 ${bystanderWaitMs.p99.toFixed(1)} ms (ideal ${idealBystanderWaitMs.p99.toFixed(1)})`,
@@ -96,6 +96,7 @@ function summary({ figures, isFinished, producerLate }: Result): string {
     `order violations ${figures.orderViolations}`,
     `in flight ${figures.keyInFlightMax}, twice ${duplicates}, lost ${lost}`,
     `producer late by ${producerLate.p99Ms} ms (p99), ${producerLate.maxMs} at most`,
+    `stolen ${(100 * stolenShare).toFixed(1)} %`,
     ...(isFinished ? [] : ['NOT FINISHED']),
   ];
   return `  ${texts.join('; ')}`;

@@ -79,7 +79,7 @@ export function holTable(results: readonly Result[]): string {
 const head = [
   ...['workload', 'client', 'arm', 'seeds'],
   ...['bystander p50', 'p99', 'p99.9', 'max', 'ideal p99', 'own key p99', 'HOL ×'],
-  ...['end', 'ideal end', 'idle', 'order', 'in flight', 'twice', 'lost', 'goal', ''],
+  ...['end', 'ideal end', 'idle', 'order', 'in flight', 'twice', 'lost', 'stolen', 'goal', ''],
 ];
 
 function lineOf(group: readonly Result[], results: readonly Result[]): string[] {
@@ -105,12 +105,16 @@ function lineOf(group: readonly Result[], results: readonly Result[]): string[] 
     times(({ figures }) => figures.idealEndMs),
     spread(
       group.map(({ figures }) => figures.idleBesideReady20Ms),
-      (share) => `${(100 * share).toFixed(1)} %`,
+      percent,
     ),
     most(({ figures }) => figures.orderViolations),
     most(({ figures }) => figures.keyInFlightMax),
     most(({ figures }) => figures.duplicates),
     most(({ figures }) => figures.lost),
+    spread(
+      group.map(({ stolenShare }) => stolenShare),
+      percent,
+    ),
     [...new Set(judgements.map(({ goal }) => goal))].join(', '),
     judgements[0]!.isReached === undefined ? '' : isReached ? 'yes' : 'NO',
   ];
@@ -154,4 +158,8 @@ function time(ms: number): string {
   if (!Number.isFinite(ms)) return '–';
   if (ms >= 1000) return `${(ms / 1000).toPrecision(3)} s`;
   return `${ms >= 100 ? Math.round(ms) : ms.toFixed(1)} ms`;
+}
+
+function percent(share: number): string {
+  return `${(100 * share).toFixed(1)} %`;
 }

@@ -67,10 +67,7 @@ function commitOffsets(
   }
   const offsets = plan.offsets();
   const { deliveries, areDone } = takeLanes(broker, request, offsets);
-  for (const delivery of deliveries) {
-    delivery.flush();
-    delivery.serveSoon();
-  }
+  for (const delivery of deliveries) delivery.onCommit(memberId);
   if (!areDone) {
     // Whatever happens to the group meanwhile is found as if the request came then.
     broker.clock.soon(() => commitOffsets(request, context, answer));

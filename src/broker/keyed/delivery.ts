@@ -204,11 +204,26 @@ export class Delivery {
   /** A fetch was answered: the one that will follow is granted its records now, if that pays. */
   grantAhead(answered: Waiter): void {
     const { ahead } = this.dispatcher;
+    ahead.onAnswered(answered);
     if (this.#isStopped || !ahead.isWorthwhile(answered)) return;
-    const ranges = ahead.grant(answered, this.#broker.keyed.now());
+    this.#flushAhead(ahead.grant(answered, this.#broker.keyed.now()));
+    this.pull();
+  }
+
+  /** A member committed: what that frees goes to those that wait, or to its next fetch. */
+  onCommit(memberId: string): void {
+    const { ahead, members } = this.dispatcher;
+    const member = members.get(memberId);
+    const ranges =
+      member === undefined ? [] : ahead.grantAtCommit(member, this.#broker.keyed.now());
+    if (ranges.length > 0) this.#flushAhead(ranges);
+    else this.flush();
+    this.serveSoon();
+  }
+
+  #flushAhead(ranges: readonly LaneRange[]): void {
     const durable = new Promise<boolean>((resolve) => this.flush(resolve));
     for (const range of ranges) this.#aheadDurable.set(range, durable);
-    this.pull();
   }
 
   /** Whether what the range was last granted ahead is durable, once that is settled. */

@@ -17,6 +17,12 @@ import { type AskedPartition, LogParts } from './log-parts.ts';
 /** Longer than it takes to read what is before the grants of a lane; shorter than clients wait. */
 const loadingMsMax = 5000;
 
+/**
+ * For so long a fetch that came before the handler started waits for the commit that follows it.
+ * Longer handlers would gain nothing, and a client that does not commit this time idles no longer.
+ */
+const commitAwaitedMs = 50;
+
 /** The lanes of one group's topic, all of one member. */
 interface Ask {
   readonly delivery: Delivery;
@@ -119,10 +125,22 @@ export class LaneFetch implements Parked {
       }
     }
     for (const ask of this.#asks) this.#grant(ask, parts);
-    if (parts.length > 0) this.#respond(parts);
-    else if (this.#options.maxWaitMs <= 0 || this.#asks.some((ask) => isKeptEmpty(ask, now))) {
-      this.#respondEmpty();
-    } else this.#park();
+    if (parts.length > 0) {
+      this.#respond(parts);
+      return;
+    }
+    const waitMs = this.#waitMs(now);
+    if (waitMs <= 0) this.#respondEmpty();
+    else this.#park(waitMs);
+  }
+
+  /** How long a fetch waits that there is nothing for. */
+  #waitMs(now: Now): number {
+    const { maxWaitMs } = this.#options;
+    const kept = this.#asks.filter((ask) => isKeptEmpty(ask, now));
+    if (kept.length === 0) return maxWaitMs;
+    const isCommitAwaited = kept.every(({ member }) => member.commitsPromptly);
+    return isCommitAwaited ? Math.min(maxWaitMs, commitAwaitedMs) : 0;
   }
 
   /** Finds out what the request says of a lane. */
@@ -202,7 +220,7 @@ export class LaneFetch implements Parked {
     };
   }
 
-  #park(): void {
+  #park(waitMs: number): void {
     const { broker } = this.#context;
     this.#isParked = true;
     for (const ask of this.#asks) {
@@ -215,7 +233,7 @@ export class LaneFetch implements Parked {
     }
     this.#logParts.start(() => this.finishNow());
     broker.park(this);
-    this.#cancelTimer = broker.clock.after(this.#options.maxWaitMs, () => this.finishNow());
+    this.#cancelTimer = broker.clock.after(waitMs, () => this.finishNow());
     this.#forgetClose = this.#context.onClosed(() => this.#unpark());
   }
 
@@ -305,8 +323,9 @@ function isUnloaded({ range, from }: RangePart): boolean {
 
 /**
  * A client that sends its next fetch before the handler starts, and finds its window full, is
- * answered at once: the fetch after that comes when it is through with all it has. Once for each
- * answer with records, so that nobody spins.
+ * answered with nothing: the fetch after that comes when it is through with all it has. Once for
+ * each answer with records, so that nobody spins. At once, unless a commit will say the same: then
+ * this fetch takes what the commit makes room for.
  */
 function isKeptEmpty({ delivery, member, atEnd }: Ask, now: Now): boolean {
   return (

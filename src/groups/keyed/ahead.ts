@@ -15,19 +15,45 @@ const roundMsMax = 20;
 const readyAnswersMin = 4;
 
 /**
- * Grants for the next fetch of a client that is through with one full answer after the other:
- * while it works on the present one they are decided and made durable, as log delivery reads
- * ahead. Nobody was told of them: they are in nobody's hand, prove nothing, and have no lease. If
- * the fetch does not come, or anything else happens to the range, they are withdrawn as if they had
- * never been.
+ * Grants for the next fetch of a client. While one that is through with one full answer after the
+ * other works on the present one, they are decided and made durable, as log delivery reads ahead;
+ * with a commit of all that a client has, if it asks for more right after that, they need no sync
+ * of their own. Nobody was told of them: they are in nobody's hand, prove nothing, and have no
+ * lease. If the fetch does not come, or anything else happens to the range, they are withdrawn as
+ * if they had never been.
  */
 export class Ahead {
   readonly #dispatcher: Dispatcher;
   /** When each range is no longer waited for, monotonic. */
   readonly #dueMs = new Map<LaneRange, number>();
+  /** The last fetch of each that was answered with records: the next one will be like it. */
+  readonly #answered = new WeakMap<Member, Waiter>();
 
   constructor(dispatcher: Dispatcher) {
     this.#dispatcher = dispatcher;
+  }
+
+  /** A fetch was answered with records. */
+  onAnswered({ member, ranges, bytesMax, laneBytesMax }: Waiter): void {
+    this.#answered.set(member, { member, ranges, bytesMax, laneBytesMax });
+  }
+
+  /**
+   * The member committed something. Answers the ranges that have records for the fetch that will
+   * follow, if it has nothing in hand now and nobody waits for them.
+   */
+  grantAtCommit(member: Member, now: Now): LaneRange[] {
+    const { waiters, failures, stranded, board } = this.#dispatcher;
+    const answered = this.#answered.get(member);
+    const mayGrant =
+      answered !== undefined &&
+      member.inHand === 0 &&
+      member.commitsPromptly &&
+      board.ready.peek() !== none &&
+      failures.isEmpty &&
+      !stranded.keeps(member) &&
+      !waiters.haveRoom(now);
+    return mayGrant ? this.grant(answered, now) : [];
   }
 
   /** Whether to grant ahead of a fetch like this one, which has just been answered. */

@@ -305,6 +305,7 @@ export class Dispatcher {
     const count = range.countIn(range.proven, to);
     range.proven = to;
     if (count > 0) {
+      member.promptCommits = 0;
       member.inHand -= count;
       member.leaseStartMs = now.monotonicMs;
       this.#noteHandled(member, count, now);
@@ -354,6 +355,7 @@ export class Dispatcher {
     const demand = demandOf(this, member);
     member.window.onCommit(finished, member.unfinished, member.wasFull, demand, monotonicMs);
     member.wasFull = false;
+    if (member.inHand === 0) member.promptCommits++;
     this.failures.onProgress(member);
   }
 

@@ -4,7 +4,7 @@ import type { Dispatcher } from './dispatcher.ts';
 import type { LaneRange } from './lane-range.ts';
 import type { Member } from './member.ts';
 import { none } from './record-store.ts';
-import { roomOf } from './room.ts';
+import { grantRoom } from './room.ts';
 import type { Waiter } from './waiters.ts';
 import { queueShare } from './window.ts';
 
@@ -47,7 +47,7 @@ export function grantRecords(dispatcher: Dispatcher, waiter: Waiter, now: Now): 
     if (suspect === undefined) break;
     filler.grantSuspect(suspect.ref, suspect.limit);
   }
-  filler.fill(roomOf(dispatcher, waiter.member, now), now);
+  filler.fill(grantRoom(dispatcher, waiter.member, now), now);
   return filler.finish(now);
 }
 
@@ -55,7 +55,7 @@ export function grantRecords(dispatcher: Dispatcher, waiter: Waiter, now: Now): 
 export function grantAhead(dispatcher: Dispatcher, waiter: Waiter, now: Now): LaneRange[] {
   const { member } = waiter;
   const filler = new Filler(dispatcher, waiter);
-  filler.fill(roomOf(dispatcher, member, now) - member.ahead, now);
+  filler.fill(grantRoom(dispatcher, member, now) - member.ahead, now);
   return filler.plan();
 }
 
@@ -139,15 +139,16 @@ class Filler {
   }
 
   fill(room: number, now: Now): void {
+    const { member } = this.#waiter;
     // The room is that of before this fetch.
     let left = room - this.granted;
+    const { proof } = member.traits;
     const { board, members, settings, waiters } = this.#dispatcher;
     // Nobody else is to wait in vain.
-    const parts = waiters.size > 1 ? 1 : queueShare;
+    const parts = proof === Proof.nothing || waiters.countIdle() > 1 ? 1 : queueShare;
     const keysEach = Math.max(Math.ceil((parts * board.readyKeys) / members.size), 1);
     const isScarce = settings.window === undefined && keysEach < keysPerMemberMax;
     this.#keysLeft = isScarce && members.size > 1 ? keysEach : Number.POSITIVE_INFINITY;
-    const { proof } = this.#waiter.member.traits;
     // Many records at a time cost less in the order of their batches.
     this.#takesRuns = isScarce && proof === Proof.nothing && room < spreadRecordsMax;
     const share = Math.ceil(room / this.#drafts.length);
@@ -159,7 +160,7 @@ class Filler {
       // Nothing, if what looked ready has to be held back: then the next one is looked at.
       left -= count;
     }
-    if (left <= 0) this.#waiter.member.wasFull = true;
+    if (left <= 0) member.wasFull = true;
   }
 
   get hasBytes(): boolean {

@@ -28,6 +28,9 @@ export interface HeldSuspect {
   readonly limit: number;
 }
 
+/** So many commits in a row tell a habit. */
+const promptCommitsMin = 3;
+
 export interface NewMember {
   readonly id: string;
   readonly traits: ClientTraits;
@@ -78,6 +81,8 @@ export class Member {
   takenAgain: TakenAgain[] = [];
   /** Its window was used up since its last commit. */
   wasFull = false;
+  /** Commits in a row that left nothing in its hand, with nothing proven between them. */
+  promptCommits = 0;
   kept: KeptKeys[] = [];
   /** Suspects in its hand (see failures.ts), and the most records that it may hold beside them. */
   suspects: HeldSuspect[] = [];
@@ -89,6 +94,11 @@ export class Member {
     this.traits = traits;
     this.window = window;
     this.leaseMs = leaseMs;
+  }
+
+  /** It commits whatever it has handled before it asks for more. */
+  get commitsPromptly(): boolean {
+    return this.promptCommits >= promptCommitsMin;
   }
 
   /** In hand of the lanes that it has now: the rest it keeps of former ranges (see Stranded). */

@@ -23,9 +23,9 @@ export function roomOf(dispatcher: Dispatcher, member: Member, { monotonicMs }: 
   const { window } = member;
   const { settings } = dispatcher;
   const inHand = Math.max(member.inHand - queuedOf(member), 0);
+  const isKept = isSlow(dispatcher, member, monotonicMs) || takesAtCommit(dispatcher, member);
   const room = Math.min(
-    isSlow(dispatcher, member, monotonicMs) ? Math.max(1 - inHand, 0) : Number.POSITIVE_INFINITY,
-    shareOf(dispatcher, member),
+    isKept ? Math.max(1 - inHand, 0) : Number.POSITIVE_INFINITY,
     window.size(demandOf(dispatcher, member)) - inHand,
   );
   return Math.min(
@@ -34,6 +34,11 @@ export function roomOf(dispatcher: Dispatcher, member: Member, { monotonicMs }: 
     groupUnfinishedMax - dispatcher.board.granted,
     member.suspectLimit - member.inHand,
   );
+}
+
+/** How many more records it may get now. */
+export function grantRoom(dispatcher: Dispatcher, member: Member, now: Now): number {
+  return Math.min(roomOf(dispatcher, member, now), shareOf(dispatcher, member));
 }
 
 /** What the client has queued behind its present work does not count against the window. */
@@ -70,13 +75,23 @@ function isSlow({ settings }: Dispatcher, member: Member, nowMs: number): boolea
   return inHand > 0 && nowMs - leaseStartMs > slowMs;
 }
 
-/** What one fetch may take of all that is ready, so that nobody idles beside it. */
+/**
+ * What it gets beside the records in its handler waits there for their commit, and needs a commit
+ * of its own; what it gets with the commit comes no later, and as one answer. Large answers take
+ * time on their way.
+ */
+function takesAtCommit({ settings }: Dispatcher, member: Member): boolean {
+  const { inHand, commitsPromptly, isAnswerFull } = member;
+  return inHand > 0 && commitsPromptly && !isAnswerFull && settings.window === undefined;
+}
+
+/** What one fetch may take of all that is ready, so that nobody idles beside it: one or more. */
 function shareOf(dispatcher: Dispatcher, member: Member): number {
   const { settings, members, waiters } = dispatcher;
   if (settings.window !== undefined) return Number.POSITIVE_INFINITY;
   // One that proves nothing has a large window, and always a fetch waiting.
   const isHungry = member.traits.proof === Proof.nothing;
-  const sharers = isHungry ? members.size : waiters.size;
+  const sharers = isHungry ? members.size : waiters.countIdle();
   if (sharers <= 1) return Number.POSITIVE_INFINITY;
   const parts = isHungry ? sharers * partsOfHungry : sharers;
   const { readyRecords, heldRecords } = demandOf(dispatcher, member);

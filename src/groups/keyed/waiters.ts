@@ -31,6 +31,20 @@ export class Waiters {
     return this.#waiters.size;
   }
 
+  /** Those that have nothing to do. Clients that fetch in the background wait with much in hand. */
+  countIdle(): number {
+    let idle = 0;
+    for (const { member } of this.#waiters) if (member.inHand === 0) idle++;
+    return idle;
+  }
+
+  /** Is there one that records would be granted to? */
+  haveRoom(now: Now): boolean {
+    for (const { member } of this.#waiters)
+      if (roomOf(this.#dispatcher, member, now) > 0) return true;
+    return false;
+  }
+
   of(member: Member): Waiter | undefined {
     for (const waiter of this.#waiters) if (waiter.member === member) return waiter;
     return undefined;

@@ -51,6 +51,7 @@ function result(
     brokerCpuSeconds: 1,
     brokerResidentMb: 100,
     loadAverage: [0, 0],
+    stolenShare: 0,
     clientErrors: '',
   };
 }

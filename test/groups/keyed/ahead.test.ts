@@ -89,6 +89,28 @@ describe('records that are granted ahead of a fetch', () => {
     assert.equal(isWorthwhile(100, 5, 1), false, 'somebody waits');
   });
 
+  it('come with a commit of all that a member has, if that is its habit and nobody waits', () => {
+    const atCommit = (commits: number, more: { parked?: number; isBusy?: boolean } = {}) => {
+      const dispatcher = group(['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i', 'j']);
+      const { member, ranges } = fetchOf(dispatcher);
+      for (let i = 0; i < commits; i++) {
+        const granted = fetch(dispatcher, i);
+        dispatcher.ahead.onAnswered(fetchOf(dispatcher));
+        const left = more.isBusy === true && i === commits - 1 ? 1 : 0;
+        dispatcher.commit('m', new Map([[0, granted[0]!.to - left]]), at(i));
+      }
+      const waiter = more.parked === undefined ? undefined : fetchOf(dispatcher, more.parked);
+      if (waiter !== undefined) dispatcher.waiters.park(waiter);
+      return dispatcher.ahead.grantAtCommit(member, at(commits)).length === ranges.length;
+    };
+    assert.equal(atCommit(3), true);
+    assert.equal(atCommit(2), false, 'no habit yet');
+    assert.equal(atCommit(4, { isBusy: true }), false, 'it has something in hand');
+    assert.equal(atCommit(3, { parked: 1 }), false, 'another one waits');
+    assert.equal(atCommit(3, { parked: 0 }), false, 'it has a fetch here already');
+    assert.equal(atCommit(5), false, 'nothing is ready');
+  });
+
   it('are in nobody’s hand, prove nothing, and are not charged to anybody', () => {
     const dispatcher = group(['a', 'b', 'c', 'd']);
     fetch(dispatcher, 0);

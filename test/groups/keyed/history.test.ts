@@ -57,18 +57,19 @@ describe('keyed delivery, random histories', () => {
   });
 
   it(`keeps its invariants in ${histories} histories from seed ${firstSeed} on`, () => {
-    let [checks, deliveries, deadLetters, ahead, again] = [0, 0, 0, 0, 0];
+    let [checks, deliveries, deadLetters, ahead, aheadAtCommit, again] = [0, 0, 0, 0, 0, 0];
     for (let seed = firstSeed; seed < firstSeed + histories; seed++) {
       const world = live(seed);
       checks += world.checks;
       deadLetters += world.deadLetters;
       ahead += world.aheadCount;
+      aheadAtCommit += world.aheadAtCommitCount;
       again += world.committedAgain;
       for (const record of world.records) deliveries += record.deliveries;
     }
-    assert.ok(checks > 0 && deliveries > 0 && ahead > 0);
+    assert.ok(checks > 0 && deliveries > 0 && ahead > 0 && aheadAtCommit > 0);
     process.stdout.write(
-      `# ${checks} checks, ${deliveries} deliveries, ${deadLetters} dead, ${ahead} ahead, ${again} again\n`,
+      `# ${checks} checks, ${deliveries} deliveries, ${deadLetters} dead, ${ahead} and ${aheadAtCommit} ahead, ${again} again\n`,
     );
   });
 });

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { groupUnfinishedMax, roomOf } from '../../../src/groups/keyed/room.ts';
+import { grantRoom, groupUnfinishedMax, roomOf } from '../../../src/groups/keyed/room.ts';
+import type { Waiter } from '../../../src/groups/keyed/waiters.ts';
 import { promptTraits } from './clients.ts';
 import { at, keyedSettings, newDispatcher } from './support.ts';
 
@@ -14,4 +15,59 @@ test('a group that never commits gets no more than it may have in all', () => {
   assert.equal(roomOf(dispatcher, member, at(0)), 3);
   dispatcher.board.granted = groupUnfinishedMax;
   assert.equal(roomOf(dispatcher, member, at(0)), 0);
+});
+
+/** Four members with a lane each, and records of as many keys; windows follow the members' speed. */
+function fourMembers(records: number) {
+  const dispatcher = newDispatcher({ ...keyedSettings, window: undefined });
+  for (let lane = 0; lane < 4; lane++) {
+    const [id, traits] = [`m${lane}`, promptTraits];
+    dispatcher.addMember({ id, traits, leaseMs: 1e9, sessionMs: 1e9 });
+    dispatcher.openRange(lane, id, at(0));
+  }
+  const file = (baseOffset: number, count: number) => {
+    const keys = Array.from({ length: count }, (_, i) => `k${baseOffset + i}`);
+    const ends = keys.map((_, i) => 10 * (i + 1));
+    const batch = { partition: 0, baseOffset, position: baseOffset, keys, ends };
+    dispatcher.filing.file({ ...batch, bytes: 10 * count, offsetCount: count }, at(0));
+  };
+  const fetchOf = (lane: number): Waiter => {
+    const range = dispatcher.presentRange(lane)!;
+    return { member: range.member, ranges: [range], bytesMax: 1e6, laneBytesMax: 1e6 };
+  };
+  file(0, records);
+  return { dispatcher, file, fetchOf };
+}
+
+test('what is ready is shared with fetches that wait for it, not with those of busy members', () => {
+  const { dispatcher, fetchOf } = fourMembers(8);
+  const room = (lane: number) => grantRoom(dispatcher, fetchOf(lane).member, at(0));
+  assert.equal(room(0), 4, 'twice its part');
+  for (const lane of [0, 1, 2, 3]) dispatcher.waiters.park(fetchOf(lane));
+  assert.equal(room(0), 2, 'one of four that have nothing');
+  for (const lane of [1, 2, 3]) fetchOf(lane).member.inHand = 1;
+  assert.equal(room(0), 4, 'the only one that has nothing');
+});
+
+test('a member that commits all it has before it asks for more gets nothing beside that', () => {
+  /** It handles one record after the other; what may it get beside the next one? */
+  const roomBesideOne = (steps: readonly ('commits' | 'only asks')[]) => {
+    const { dispatcher, file, fetchOf } = fourMembers(1);
+    const { member } = fetchOf(0);
+    for (const [i, step] of steps.entries()) {
+      dispatcher.grant(fetchOf(0), at(i));
+      const range = dispatcher.presentRange(0)!;
+      if (step === 'commits') dispatcher.commit('m0', new Map([[0, range.end]]), at(i));
+      else dispatcher.prove(member, [range], at(i));
+      file(i + 1, 1);
+    }
+    dispatcher.grant(fetchOf(0), at(steps.length));
+    assert.equal(member.inHand, 1);
+    file(steps.length + 1, 400);
+    return roomOf(dispatcher, member, at(steps.length));
+  };
+  assert.ok(roomBesideOne([]) > 0);
+  assert.ok(roomBesideOne(['commits', 'commits']) > 0);
+  assert.equal(roomBesideOne(['commits', 'commits', 'commits']), 0);
+  assert.ok(roomBesideOne(['commits', 'commits', 'commits', 'only asks']) > 0);
 });

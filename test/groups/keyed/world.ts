@@ -45,6 +45,7 @@ export class World {
   #reread: number | undefined;
   checks = 0;
   aheadCount = 0;
+  aheadAtCommitCount = 0;
   /** Records that were finished by a commit in the range before the one that they are granted in. */
   committedAgain = 0;
   lastAction = '';
@@ -195,6 +196,7 @@ export class World {
     const granted = dispatcher.grant(waiter, this.now);
     if (granted.length > 0) {
       this.#deliver(client, granted);
+      dispatcher.ahead.onAnswered(waiter);
       // What is worth while is a matter of speed: here it may happen after any answer.
       if (this.#rng.chance(0.5) && dispatcher.failures.isEmpty && dispatcher.waiters.size === 0) {
         this.aheadCount += dispatcher.ahead.grant(waiter, this.now).length;
@@ -307,7 +309,11 @@ export class World {
     const handled = lanes.filter(([, state]) => state.handled >= 0);
     for (const [lane, state] of handled) this.#finishLane(client, lane, state);
     const numbers = new Map(handled.map(([lane, state]) => [lane, state.handled]));
-    this.dispatcher.commit(client.id, numbers, this.now);
+    const { dispatcher } = this;
+    dispatcher.commit(client.id, numbers, this.now);
+    const member = dispatcher.members.get(client.id);
+    if (member !== undefined)
+      this.aheadAtCommitCount += dispatcher.ahead.grantAtCommit(member, this.now).length;
   }
 
   #finishLane(client: Client, lane: number, state: ClientLane): void {
