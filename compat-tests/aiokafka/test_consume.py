@@ -15,7 +15,8 @@ from aiokafka.admin import RecordsToDelete
 async def numbers(bootstrap, new_topic):
     """A partition whose record at offset n has the value n and the timestamp 1_000_000 + 10 n, in
     many small batches."""
-    topic = await new_topic()
+    # A broker may delete records as old as these at any time.
+    topic = await new_topic(retention_ms="-1")
     async with producer(bootstrap, max_batch_size=500) as client:
         await deliver(
             client,

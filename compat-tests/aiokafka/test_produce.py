@@ -67,7 +67,7 @@ async def test_null_and_empty_keys_and_values(bootstrap, new_topic):
 
 
 async def test_create_time(bootstrap, new_topic):
-    topic = await new_topic()
+    topic = await new_topic(retention_ms="-1")
     before = int(time.time() * 1000)
     given = [before - 86_400_000, before, before - 1, 1]
     async with producer(bootstrap) as client:

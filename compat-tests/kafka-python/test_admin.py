@@ -153,7 +153,7 @@ def test_cluster(admin):
 
 
 def test_delete_records_and_list_offsets(bootstrap, admin, new_topic):
-    place = TopicPartition(new_topic(), 0)
+    place = TopicPartition(new_topic(retention_ms="-1"), 0)
     client = producer(bootstrap)
     for number in range(10):
         record = {"topic": place.topic, "value": b"%d" % number}

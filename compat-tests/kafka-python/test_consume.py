@@ -12,7 +12,8 @@ from clients import POLL_MS, consumer, deliver, producer, read, read_topic
 def numbers(bootstrap, new_topic):
     """A partition whose record at offset n has the value n and the timestamp 1_000_000 + 10 n, in
     many small batches."""
-    topic = new_topic()
+    # A broker may delete records as old as these at any time.
+    topic = new_topic(retention_ms="-1")
     client = producer(bootstrap, batch_size=500)
     deliver(
         client,

@@ -68,7 +68,10 @@ def test_null_and_empty_keys_and_values(bootstrap, new_topic):
 
 
 def test_timestamps(bootstrap, new_topic):
-    topics = [new_topic(), new_topic(message_timestamp_type="LogAppendTime")]
+    topics = [
+        new_topic(retention_ms="-1"),
+        new_topic(message_timestamp_type="LogAppendTime"),
+    ]
     now = int(time.time() * 1000)
     client = producer(bootstrap)
     for topic in topics:

@@ -238,7 +238,7 @@ def test_delete_records_errors(bootstrap, admin, new_topic):
 
 
 def test_list_offsets(bootstrap, admin, new_topic):
-    name = new_topic()
+    name = new_topic(retention_ms="-1")
     stamps = [1_000_000, 3_000_000, 2_000_000, 1_500_000]
     deliver(
         producer(bootstrap),

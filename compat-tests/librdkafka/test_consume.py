@@ -20,7 +20,8 @@ from clients import consumer, deliver, error_of, producer, read, read_topic
 def numbers(bootstrap, new_topic):
     """A topic with one partition whose record at offset n has the value n and the timestamp
     1_000_000 + 10 n, in many small batches."""
-    topic = new_topic()
+    # A broker may delete records as old as these at any time.
+    topic = new_topic(retention_ms="-1")
     client = producer(bootstrap, batch_num_messages=7, enable_idempotence=True)
     deliver(
         client,

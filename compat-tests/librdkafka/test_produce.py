@@ -144,7 +144,7 @@ def test_null_and_empty_keys_and_values(bootstrap, new_topic, codec):
 
 
 def test_create_time(bootstrap, new_topic):
-    topic = new_topic()
+    topic = new_topic(retention_ms="-1")
     before = int(time.time() * 1000)
     given = [before - 86_400_000, before, before - 1, 1, before - 500]
     client = producer(bootstrap)
