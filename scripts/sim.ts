@@ -1,8 +1,9 @@
 /**
  * The simulation of whole clusters: `npm run sim -- --seed N --steps M --seeds COUNT`. One seed is
- * one run, and always the same. Prints what happened in all of them, or the first seed that breaks
- * a promise.
+ * one run, and always the same. Prints what happened in all of them (when it is interrupted: in
+ * those that are through), or the first seed that breaks a promise.
  */
+import { setImmediate } from 'node:timers/promises';
 import { Command, Option } from 'commander';
 import { seededRandom } from '../src/core/random.ts';
 import { ClusterWorld } from '../test/sim/cluster-world.ts';
@@ -33,7 +34,10 @@ const options = new Command('sim')
 const first = Number(options.seed);
 const total: Record<string, number> = {};
 const startedMs = performance.now();
-for (let seed = first; seed < first + Number(options.seeds); seed++) {
+let isInterrupted = false;
+for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => (isInterrupted = true));
+let seed = first;
+for (; seed < first + Number(options.seeds) && !isInterrupted; seed++) {
   const world = new ClusterWorld(seededRandom(seed), {
     nodes: Number(options.nodes),
     ...(options.clients !== undefined && { clients: options.clients }),
@@ -49,8 +53,10 @@ for (let seed = first; seed < first + Number(options.seeds); seed++) {
   for (const [name, count] of Object.entries(world.counts)) {
     total[name] = (total[name] ?? 0) + count;
   }
+  // Signals come in between.
+  await setImmediate();
 }
 const seconds = ((performance.now() - startedMs) / 1000).toFixed(1);
-console.log(`${options.seeds} seeds of ${options.steps} steps in ${seconds} s, nothing broken`);
+console.log(`${seed - first} seeds of ${options.steps} steps in ${seconds} s, nothing broken`);
 console.log(JSON.stringify(total, null, 2));
 process.exit(0);
