@@ -10,7 +10,7 @@ import { StoredResults } from '../stored-results.ts';
 import { type ArmName, armNames, arms } from './arms.ts';
 import { idOf, type Piece, plan, planScales } from './plan.ts';
 import { aboutClients, type ClientName, clientNames } from './programs.ts';
-import { holTable } from './report.ts';
+import { holTable, percent } from './report.ts';
 import { expectedMs, type Result, runPiece } from './run.ts';
 import { recipes, type WorkloadName, workloadNames } from './workloads.ts';
 
@@ -96,7 +96,7 @@ function summary({ figures, isFinished, producerLate, stolenShare }: Result): st
     `order violations ${figures.orderViolations}`,
     `in flight ${figures.keyInFlightMax}, twice ${duplicates}, lost ${lost}`,
     `producer late by ${producerLate.p99Ms} ms (p99), ${producerLate.maxMs} at most`,
-    `stolen ${(100 * stolenShare).toFixed(1)} %`,
+    `stolen ${percent(stolenShare)}`,
     ...(isFinished ? [] : ['NOT FINISHED']),
   ];
   return `  ${texts.join('; ')}`;

@@ -160,6 +160,6 @@ function time(ms: number): string {
   return `${ms >= 100 ? Math.round(ms) : ms.toFixed(1)} ms`;
 }
 
-function percent(share: number): string {
+export function percent(share: number): string {
   return `${(100 * share).toFixed(1)} %`;
 }

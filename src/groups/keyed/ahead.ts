@@ -43,30 +43,34 @@ export class Ahead {
    * follow, if it has nothing in hand now and nobody waits for them.
    */
   grantAtCommit(member: Member, now: Now): LaneRange[] {
-    const { waiters, failures, stranded, board } = this.#dispatcher;
+    const { waiters, board } = this.#dispatcher;
     const answered = this.#answered.get(member);
     const mayGrant =
       answered !== undefined &&
       member.inHand === 0 &&
       member.commitsPromptly &&
       board.ready.peek() !== none &&
-      failures.isEmpty &&
-      !stranded.keeps(member) &&
+      !this.#isSetApart(member) &&
       !waiters.haveRoom(now);
     return mayGrant ? this.grant(answered, now) : [];
   }
 
+  /** Some records go their own ways: those that failed, and what it keeps of former ranges. */
+  #isSetApart(member: Member): boolean {
+    const { failures, stranded } = this.#dispatcher;
+    return !failures.isEmpty || stranded.keeps(member);
+  }
+
   /** Whether to grant ahead of a fetch like this one, which has just been answered. */
   isWorthwhile({ member }: Waiter): boolean {
-    const { waiters, failures, stranded } = this.#dispatcher;
+    const { waiters } = this.#dispatcher;
     const { readyRecords, heldRecords, members } = demandOf(this.#dispatcher, member);
     return (
       member.isAnswerFull &&
       member.roundMs <= roundMsMax &&
-      // Nobody else would have them, and nothing stands apart.
+      // Nobody else would have them.
       waiters.size === 0 &&
-      failures.isEmpty &&
-      !stranded.keeps(member) &&
+      !this.#isSetApart(member) &&
       readyRecords / members + heldRecords >= readyAnswersMin * member.lastAnswerRecords
     );
   }

@@ -78,11 +78,12 @@ function isSlow({ settings }: Dispatcher, member: Member, nowMs: number): boolea
 /**
  * What it gets beside the records in its handler waits there for their commit, and needs a commit
  * of its own; what it gets with the commit comes no later, and as one answer. Large answers take
- * time on their way.
+ * time on their way; and clients that queue answers have some in hand after each commit, too.
  */
 function takesAtCommit({ settings }: Dispatcher, member: Member): boolean {
-  const { inHand, commitsPromptly, isAnswerFull } = member;
-  return inHand > 0 && commitsPromptly && !isAnswerFull && settings.window === undefined;
+  const { inHand, commitsPromptly, isAnswerFull, traits } = member;
+  if (traits.fetchesInBackground || settings.window !== undefined) return false;
+  return inHand > 0 && commitsPromptly && !isAnswerFull;
 }
 
 /** What one fetch may take of all that is ready, so that nobody idles beside it: one or more. */

@@ -18,10 +18,10 @@ test('a group that never commits gets no more than it may have in all', () => {
 });
 
 /** Four members with a lane each, and records of as many keys; windows follow the members' speed. */
-function fourMembers(records: number) {
+function fourMembers(records: number, traits = promptTraits) {
   const dispatcher = newDispatcher({ ...keyedSettings, window: undefined });
   for (let lane = 0; lane < 4; lane++) {
-    const [id, traits] = [`m${lane}`, promptTraits];
+    const id = `m${lane}`;
     dispatcher.addMember({ id, traits, leaseMs: 1e9, sessionMs: 1e9 });
     dispatcher.openRange(lane, id, at(0));
   }
@@ -51,8 +51,8 @@ test('what is ready is shared with fetches that wait for it, not with those of b
 
 test('a member that commits all it has before it asks for more gets nothing beside that', () => {
   /** It handles one record after the other; what may it get beside the next one? */
-  const roomBesideOne = (steps: readonly ('commits' | 'only asks')[]) => {
-    const { dispatcher, file, fetchOf } = fourMembers(1);
+  const roomBesideOne = (steps: readonly ('commits' | 'only asks')[], traits = promptTraits) => {
+    const { dispatcher, file, fetchOf } = fourMembers(1, traits);
     const { member } = fetchOf(0);
     for (const [i, step] of steps.entries()) {
       dispatcher.grant(fetchOf(0), at(i));
@@ -70,4 +70,7 @@ test('a member that commits all it has before it asks for more gets nothing besi
   assert.ok(roomBesideOne(['commits', 'commits']) > 0);
   assert.equal(roomBesideOne(['commits', 'commits', 'commits']), 0);
   assert.ok(roomBesideOne(['commits', 'commits', 'commits', 'only asks']) > 0);
+  // With a queue of its own it has something in hand after each commit, and would be kept short.
+  const queueing = { ...promptTraits, fetchesInBackground: true };
+  assert.ok(roomBesideOne(['commits', 'commits', 'commits'], queueing) > 1);
 });
