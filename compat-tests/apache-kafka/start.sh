@@ -22,8 +22,9 @@ port_is_free() {
   ! (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null
 }
 
+# Below the ports that systems give to outgoing connections, which might take one meanwhile.
 controller=$((port + 10000))
-if ((controller > 65535)); then controller=$((port - 10000)); fi
+if ((controller > 32000)); then controller=$((port - 10000)); fi
 until port_is_free "$controller"; do controller=$((controller + 1)); done
 
 mkdir -p "$data"

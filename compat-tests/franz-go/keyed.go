@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strconv"
+	"syscall"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -65,7 +66,11 @@ func joinKeyed(t *T, member harness.KeyedMember) (leave func()) {
 				return
 			}
 			fetches.EachError(func(_ string, partition int32, err error) {
-				if !errors.Is(err, context.Canceled) {
+				switch {
+				case errors.Is(err, context.Canceled):
+				case isUnreached(err):
+					t.Notef("%s: %v", member.Name, err)
+				default:
 					t.Errorf("%s: fetch of partition %d: %v", member.Name, partition, err)
 				}
 			})
@@ -79,6 +84,16 @@ func joinKeyed(t *T, member harness.KeyedMember) (leave func()) {
 	}
 }
 
+// commitBackoff is how long an application waits before it commits again to a node that is gone.
+const commitBackoff = 20 * time.Millisecond
+
+// isUnreached tells that a poll says no more than that the coordinator was not reached, as where it
+// was killed just now. The client goes on trying.
+func isUnreached(err error) bool {
+	var session *kgo.ErrGroupSession
+	return errors.As(err, &session) && errors.Is(err, syscall.ECONNREFUSED)
+}
+
 // handleKeyed hands over what was polled; when the member is to leave, the rest is given back.
 func handleKeyed(
 	ctx context.Context, t *T, client *kgo.Client, member harness.KeyedMember, polled []*kgo.Record,
@@ -87,7 +102,13 @@ func handleKeyed(
 		if member.OwnCommits || len(records) == 0 {
 			return
 		}
-		if err := client.CommitRecords(t, records...); err != nil && t.Err() == nil {
+		err := client.CommitRecords(t, records...)
+		// The client tries other errors again by itself.
+		for ; errors.Is(err, syscall.ECONNREFUSED); err = client.CommitRecords(t, records...) {
+			t.Notef("%s: commit: %v", member.Name, err)
+			time.Sleep(commitBackoff)
+		}
+		if err != nil && t.Err() == nil {
 			t.Errorf("%s: commit: %v", member.Name, err)
 		}
 	}
