@@ -64,7 +64,10 @@ export class PeerChannel {
     randomBytes(nonceBytes).copy(head, magic.length + 2);
     this.#ownHello = Buffer.concat([head, options.hello()]);
     socket.setNoDelay(true);
+    // The chunk may be in a buffer that the next read of any socket fills anew.
     socket.on('data', (chunk: Buffer) => this.#onData(chunk));
+    // One that was accepted waits for it.
+    socket.resume();
     socket.on('error', (error) => this.close(error.message));
     socket.on('close', () => this.close('the connection was closed'));
     this.#cancelDeadline = options.clock.after(helloMsMax, () => this.close('no hello in time'));

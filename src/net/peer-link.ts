@@ -1,6 +1,6 @@
-import { connect } from 'node:net';
 import type { HostPort } from './listeners.ts';
 import { PeerChannel, type PeerChannelOptions } from './peer-channel.ts';
+import { connectThroughSharedBuffer } from './shared-read.ts';
 
 const retryMs = 100;
 const retryMsMax = 1000;
@@ -53,9 +53,7 @@ export class PeerLink {
 
   #dial(): void {
     const { address, onUp } = this.#options;
-    const { host, port } = address();
-    const socket = connect({ host, port });
-    const channel: PeerChannel = new PeerChannel(socket, {
+    const channel: PeerChannel = new PeerChannel(connectThroughSharedBuffer(address()), {
       ...this.#options,
       isDialer: true,
       onReady: () => {

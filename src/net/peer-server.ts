@@ -3,6 +3,7 @@ import { BytesError } from '../core/bytes.ts';
 import { BrokerError } from '../core/errors.ts';
 import type { HostPort } from './listeners.ts';
 import { PeerChannel, type PeerChannelOptions } from './peer-channel.ts';
+import { readThroughSharedBuffer } from './shared-read.ts';
 
 /** More than there are nodes, so that strangers cannot take up everything. */
 const channelsMax = 256;
@@ -25,7 +26,9 @@ export class PeerServer {
 
   constructor(options: PeerServerOptions) {
     this.#options = options;
-    this.#server = createServer((socket) => this.#open(socket));
+    this.#server = createServer({ pauseOnConnect: true }, (socket) =>
+      this.#open(readThroughSharedBuffer(socket) ?? socket),
+    );
     this.#server.on('error', () => undefined);
   }
 

@@ -6,6 +6,7 @@ import { Dispatcher, type DispatcherSettings } from '../../groups/keyed/dispatch
 import type { Granted } from '../../groups/keyed/grant.ts';
 import type { LaneRange } from '../../groups/keyed/lane-range.ts';
 import type { NewMember } from '../../groups/keyed/member.ts';
+import { isStocked } from '../../groups/keyed/room.ts';
 import type { Waiter } from '../../groups/keyed/waiters.ts';
 import type { StoredEntry } from '../../log/format.ts';
 import { EntryType } from '../../state/entry-types.ts';
@@ -70,10 +71,12 @@ export class Delivery {
     this.#feed = new Feed(broker, topic, this.#rules, {
       startOf: (partition) => dispatcher.ledger.finished(partition).low,
       endOf: (partition) => broker.replica.state.topics.partitions.end(partition),
-      // Grants of before a restart are loaded first, however much there is to grant.
       get readyRecords() {
         return loading.size > 0 ? 0 : dispatcher.board.readyRecords;
       },
+      // Grants of before a restart are loaded first, however much there is to grant.
+      isStocked: (records) =>
+        loading.size === 0 && isStocked(dispatcher, records, broker.keyed.now()),
       get isFull() {
         return dispatcher.board.spill.isShort;
       },
@@ -278,9 +281,8 @@ export class Delivery {
     const feed: Feed = new Feed(this.#broker, this.topic, this.#rules, {
       startOf: (partition) => dispatcher.ledger.finished(partition).low,
       endOf: (partition) => this.#feed.nextOf(partition),
-      get readyRecords() {
-        return board.spill.isReadingWanted ? 0 : Number.POSITIVE_INFINITY;
-      },
+      readyRecords: 0,
+      isStocked: () => !board.spill.isReadingWanted,
       isFull: false,
       file: (batch) => dispatcher.filing.fileSpilled(batch, this.#broker.keyed.now()),
       onLogStart: () => undefined,

@@ -8,10 +8,11 @@ import type { Broker } from '../broker.ts';
 import { fileBatch, type KeyRules } from './ordering-keys.ts';
 
 /**
- * Below so many ready records more are read from the log: enough for several answers. Twice as many
- * take a tenth more time each, since they leave the processor's caches before they are granted.
+ * With fewer for the members to get, more are read from the log: enough for several answers. Twice
+ * as many take a tenth more time each, since they leave the processor's caches before they are
+ * granted.
  */
-const readyRecordsMin = 16_384;
+const stockRecords = 16_384;
 /** With so many loaded, what is appended is not taken from memory but read later. */
 const readyRecordsMax = 131_072;
 /** What is read at a time, over all partitions. */
@@ -26,6 +27,8 @@ export interface FeedTarget {
   /** Behind the last offset that is to be filed. */
   endOf(partition: number): number;
   readonly readyRecords: number;
+  /** Whether so many are loaded as members are about to get. */
+  isStocked(records: number): boolean;
   /** Records that nobody may get at present are loaded beyond the memory that there is for them. */
   readonly isFull: boolean;
   file(batch: FiledBatch): void;
@@ -116,8 +119,8 @@ export class Feed {
 
   get #isWanted(): boolean {
     const { readyRecords, isFull } = this.#target;
-    if (this.#isHeldByDamage) return false;
-    return readyRecords < readyRecordsMin && !(isFull && readyRecords > 0);
+    if (this.#isHeldByDamage || this.#target.isStocked(stockRecords)) return false;
+    return !(isFull && readyRecords > 0);
   }
 
   #end(partition: number): number {

@@ -66,6 +66,27 @@ export function demandOf(dispatcher: Dispatcher, { ranges }: Member): Demand {
 }
 
 /**
+ * Whether so many waiting records are loaded as members are about to get: a part for each of those
+ * that go on, of what is ready and of the keys that it holds. Those that keep what they have for
+ * long count neither way, unless there are no others: then only what is ready counts.
+ */
+export function isStocked(dispatcher: Dispatcher, records: number, now: Now): boolean {
+  const { board, members } = dispatcher;
+  const { readyRecords } = board;
+  if (readyRecords >= records) return true;
+  let isAnyGoingOn = false;
+  for (const member of members.values()) {
+    const isGoingOn =
+      now.monotonicMs - member.leaseStartMs <= slowMs || roomOf(dispatcher, member, now) > 0;
+    if (!isGoingOn) continue;
+    isAnyGoingOn = true;
+    const { heldRecords } = demandOf(dispatcher, member);
+    if (readyRecords + heldRecords * members.size < records) return false;
+  }
+  return isAnyGoingOn;
+}
+
+/**
  * Its window is that of the records before, and nothing may queue behind a record that is slow. Of
  * clients that prove nothing it cannot be told.
  */

@@ -1,6 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { grantRoom, groupUnfinishedMax, roomOf } from '../../../src/groups/keyed/room.ts';
+import {
+  grantRoom,
+  groupUnfinishedMax,
+  isStocked,
+  roomOf,
+} from '../../../src/groups/keyed/room.ts';
 import type { Waiter } from '../../../src/groups/keyed/waiters.ts';
 import { promptTraits } from './clients.ts';
 import { at, keyedSettings, newDispatcher } from './support.ts';
@@ -73,4 +78,34 @@ test('a member that commits all it has before it asks for more gets nothing besi
   // With a queue of its own it has something in hand after each commit, and would be kept short.
   const queueing = { ...promptTraits, fetchesInBackground: true };
   assert.ok(roomBesideOne(['commits', 'commits', 'commits'], queueing) > 1);
+});
+
+test('what waits of keys that a member holds is in stock for it alone, and while it goes on', () => {
+  const dispatcher = newDispatcher({ ...keyedSettings, window: 10 });
+  const join = (lane: number) => {
+    const id = `m${lane}`;
+    dispatcher.addMember({ id, traits: promptTraits, leaseMs: 1e9, sessionMs: 1e9 });
+    dispatcher.openRange(lane, id, at(0));
+  };
+  const ends = Array.from({ length: 40 }, (_, i) => 10 * (i + 1));
+  const keys = ends.map((_, i) => `k${i % 2}`);
+  const batch = { partition: 0, baseOffset: 0, position: 0, offsetCount: 40, bytes: 400 };
+  dispatcher.filing.file({ ...batch, keys, ends }, at(0));
+  const stock = (nowMs: number) => {
+    let records = 0;
+    while (isStocked(dispatcher, records + 1, at(nowMs))) records++;
+    return records;
+  };
+  join(0);
+  assert.equal(stock(0), 40, 'all of it is ready');
+  const range = dispatcher.presentRange(0)!;
+  const { member } = range;
+  dispatcher.grant({ member, ranges: [range], bytesMax: 1e6, laneBytesMax: 1e6 }, at(0));
+  assert.equal(member.inHand, 10);
+  assert.equal(stock(0), 30, 'it will get the rest after a commit');
+  assert.equal(stock(1000), 0, 'its window is full, and has been for long');
+  dispatcher.commit('m0', new Map([[0, range.start + 5]]), at(1000));
+  assert.equal(stock(1000), 30, 'it goes on');
+  join(1);
+  assert.equal(stock(1000), 0, 'there is nothing for the other one');
 });
