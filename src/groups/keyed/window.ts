@@ -95,7 +95,8 @@ export class Window {
       const aim = Math.max(this.#commitWindow, shareOf(demand, 1)) * 2;
       const growth = this.#hasGrown ? commitGrowth : firstCommitGrowth;
       this.#hasGrown = true;
-      this.#commitWindow = Math.min(this.#commitWindow * growth, aim, windowMax);
+      // What bounds it is `delivery.unfinished.max`.
+      this.#commitWindow = Math.min(this.#commitWindow * growth, aim);
     } else if (this.#finished > 0) {
       this.#commitWindow = Math.max(firstCommitWindow, Math.ceil(this.#finished * commitSlack));
     }

@@ -36,6 +36,8 @@ struct member {
 };
 
 static atomic_bool stopped;
+/* All members have their shares. */
+static atomic_bool ready;
 static FILE *events;
 /* Guards the file and the count of what was written to it. */
 static pthread_mutex_t events_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -110,7 +112,8 @@ static void *work(void *argument) {
   struct member *member = argument;
   while (!stopped) {
     rd_kafka_message_t *message = rd_kafka_consumer_poll(member->client, POLL_MS);
-    member->assigned = assigned_now(member->client);
+    /* It takes longer than a record. */
+    if (!ready) member->assigned = assigned_now(member->client);
     if (message == NULL) continue;
     if (message->err == 0)
       handle(member, message);
@@ -186,11 +189,10 @@ int main(int argument_count, char **arguments) {
   for (int number = 0; number < count; number++) open_member(&members[number], number, arguments);
   for (int number = 0; number < count; number++)
     if (pthread_create(&members[number].thread, NULL, work, &members[number])) fail("no thread");
-  bool is_ready = false;
   long told = 0;
   while (!input_ended()) {
-    if (!is_ready && is_shared(members, count, partitions)) {
-      is_ready = true;
+    if (!ready && is_shared(members, count, partitions)) {
+      ready = true;
       puts("ready");
     }
     told = flush(members, count, told);
