@@ -80,6 +80,6 @@ class Sentinel:
     def assert_in_order(self):
         assert self.faults[:5] == []
 
-    def assert_once(self, count):
+    def assert_once(self, count, repeated_before=0):
         self.assert_in_order()
-        assert (self.handled, self.repeated) == (count, 0)
+        assert (self.handled, self.repeated) == (count, repeated_before)
