@@ -79,6 +79,10 @@ export function markdownTable(head: readonly string[], lines: readonly string[][
   return [text(head), rule, ...lines.map(text)].join('\n');
 }
 
+export function percent(share: number): string {
+  return `${(100 * share).toFixed(1)} %`;
+}
+
 /** The median, and how far the runs lie apart. */
 function cell({ median: middle, runs }: { median: number; runs: readonly number[] }): string {
   if (runs.length < 2) return figure(middle);

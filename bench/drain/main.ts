@@ -8,6 +8,7 @@ import { arms } from '../hol/arms.ts';
 import { aboutClients, type ClientName, clientNames } from '../hol/programs.ts';
 import { namesOf, positive } from '../options.ts';
 import { listPieces, type PieceRunner, printResults, runPieces } from '../piece-runner.ts';
+import { percent } from '../report.ts';
 import { StoredResults } from '../stored-results.ts';
 import { type DrainArm, drainArms, idOf, loadName, loads, type Piece, plan } from './plan.ts';
 import { drainTable, idleTable } from './report.ts';
@@ -67,7 +68,7 @@ function piecesOf({ client, load, arm, resume }: Options): Piece[] {
 }
 
 function summary({ drain, brokerCpuPerSecond, requestsPerSecond }: Result): string {
-  const use = `CPU ${(100 * brokerCpuPerSecond).toFixed(1)} %, ${requestsPerSecond.toFixed(1)} requests/s`;
+  const use = `CPU ${percent(brokerCpuPerSecond)}, ${requestsPerSecond.toFixed(1)} requests/s`;
   if (drain === undefined) return `  ${use}`;
   return `  ${drain.rate.toFixed(0)}/s; each second ${drain.perSecond.join(' ')}; ${use}`;
 }

@@ -1,5 +1,5 @@
 /** The tables of all results that there are, and whether each reached its goal. */
-import { markdownTable } from '../report.ts';
+import { markdownTable, percent } from '../report.ts';
 import { goalOf, idOf, loadName, plan, settledMs } from './plan.ts';
 import { secondReaching } from './progress.ts';
 import type { Drain, Result } from './run.ts';
@@ -89,7 +89,7 @@ export function idleTable(results: readonly Result[]): string {
 function useOf(result: Result): string[] {
   const { brokerCpuPerSecond, clientCpuPerSecond, otherCpuPerSecond, requestsPerSecond } = result;
   const cpu = [brokerCpuPerSecond, clientCpuPerSecond, otherCpuPerSecond];
-  return [...cpu.map((share) => `${(100 * share).toFixed(1)} %`), rate(requestsPerSecond)];
+  return [...cpu.map(percent), rate(requestsPerSecond)];
 }
 
 function ofNominal({ rate: measured, idealRate }: Drain): number | undefined {

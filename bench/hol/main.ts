@@ -6,11 +6,12 @@ import { Command } from 'commander';
 import { useKeylaneScript } from '../broker-process.ts';
 import { namesOf, positive } from '../options.ts';
 import { listPieces, type PieceRunner, printResults, runPieces } from '../piece-runner.ts';
+import { percent } from '../report.ts';
 import { StoredResults } from '../stored-results.ts';
 import { type ArmName, armNames, arms } from './arms.ts';
 import { idOf, type Piece, plan, planScales } from './plan.ts';
 import { aboutClients, type ClientName, clientNames } from './programs.ts';
-import { holTable, percent } from './report.ts';
+import { holTable } from './report.ts';
 import { expectedMs, type Result, runPiece } from './run.ts';
 import { recipes, type WorkloadName, workloadNames } from './workloads.ts';
 

@@ -1,5 +1,5 @@
 /** The table of all results that there are, and whether each did what it should. */
-import { markdownTable, median } from '../report.ts';
+import { markdownTable, median, percent } from '../report.ts';
 import { armNames, isKeyed } from './arms.ts';
 import type { Piece } from './plan.ts';
 import { clientNames } from './programs.ts';
@@ -158,8 +158,4 @@ function time(ms: number): string {
   if (!Number.isFinite(ms)) return '–';
   if (ms >= 1000) return `${(ms / 1000).toPrecision(3)} s`;
   return `${ms >= 100 ? Math.round(ms) : ms.toFixed(1)} ms`;
-}
-
-export function percent(share: number): string {
-  return `${(100 * share).toFixed(1)} %`;
 }

@@ -68,7 +68,7 @@ func joinKeyed(t *T, member harness.KeyedMember) (leave func()) {
 			fetches.EachError(func(_ string, partition int32, err error) {
 				switch {
 				case errors.Is(err, context.Canceled):
-				case isUnreached(err):
+				case isSessionLost(err):
 					t.Notef("%s: %v", member.Name, err)
 				default:
 					t.Errorf("%s: fetch of partition %d: %v", member.Name, partition, err)
@@ -87,11 +87,16 @@ func joinKeyed(t *T, member harness.KeyedMember) (leave func()) {
 // commitBackoff is how long an application waits before it commits again to a node that is gone.
 const commitBackoff = 20 * time.Millisecond
 
-// isUnreached tells that a poll says no more than that the coordinator was not reached, as where it
-// was killed just now. The client goes on trying.
+// isUnreached tells that the node that was killed is still asked. Where none is killed, a broker that
+// cannot be reached is a failure.
 func isUnreached(err error) bool {
+	return harness.LeaderPID() > 0 && errors.Is(err, syscall.ECONNREFUSED)
+}
+
+// isSessionLost tells that a poll says no more than that. The client goes on trying.
+func isSessionLost(err error) bool {
 	var session *kgo.ErrGroupSession
-	return errors.As(err, &session) && errors.Is(err, syscall.ECONNREFUSED)
+	return errors.As(err, &session) && isUnreached(err)
 }
 
 // handleKeyed hands over what was polled; when the member is to leave, the rest is given back.
@@ -104,7 +109,7 @@ func handleKeyed(
 		}
 		err := client.CommitRecords(t, records...)
 		// The client tries other errors again by itself.
-		for ; errors.Is(err, syscall.ECONNREFUSED); err = client.CommitRecords(t, records...) {
+		for ; isUnreached(err); err = client.CommitRecords(t, records...) {
 			t.Notef("%s: commit: %v", member.Name, err)
 			time.Sleep(commitBackoff)
 		}

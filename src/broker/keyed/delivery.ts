@@ -71,10 +71,10 @@ export class Delivery {
     this.#feed = new Feed(broker, topic, this.#rules, {
       startOf: (partition) => dispatcher.ledger.finished(partition).low,
       endOf: (partition) => broker.replica.state.topics.partitions.end(partition),
+      // Grants of before a restart are loaded first, however much there is to grant.
       get readyRecords() {
         return loading.size > 0 ? 0 : dispatcher.board.readyRecords;
       },
-      // Grants of before a restart are loaded first, however much there is to grant.
       isStocked: (records) =>
         loading.size === 0 && isStocked(dispatcher, records, broker.keyed.now()),
       get isFull() {

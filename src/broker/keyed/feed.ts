@@ -119,8 +119,8 @@ export class Feed {
 
   get #isWanted(): boolean {
     const { readyRecords, isFull } = this.#target;
-    if (this.#isHeldByDamage || this.#target.isStocked(stockRecords)) return false;
-    return !(isFull && readyRecords > 0);
+    if (this.#isHeldByDamage || (isFull && readyRecords > 0)) return false;
+    return !this.#target.isStocked(stockRecords);
   }
 
   #end(partition: number): number {

@@ -56,13 +56,16 @@ function roomToComeBack({ stranded }: Dispatcher, member: Member): number {
   return member.inHandOfPresent > queuedOf(member) ? 0 : 1;
 }
 
-export function demandOf(dispatcher: Dispatcher, { ranges }: Member): Demand {
-  let heldRecords = 0;
-  for (const range of ranges) {
-    if (range.isPresent) heldRecords += dispatcher.board.heldRecords(range.id);
-  }
+export function demandOf(dispatcher: Dispatcher, member: Member): Demand {
   const { readyRecords, members } = dispatcher;
+  const heldRecords = heldRecordsOf(dispatcher, member);
   return { readyRecords, heldRecords, members: members.size };
+}
+
+function heldRecordsOf({ board }: Dispatcher, { ranges }: Member): number {
+  let records = 0;
+  for (const range of ranges) if (range.isPresent) records += board.heldRecords(range.id);
+  return records;
 }
 
 /**
@@ -76,11 +79,9 @@ export function isStocked(dispatcher: Dispatcher, records: number, now: Now): bo
   if (readyRecords >= records) return true;
   let isAnyGoingOn = false;
   for (const member of members.values()) {
-    const isGoingOn =
-      now.monotonicMs - member.leaseStartMs <= slowMs || roomOf(dispatcher, member, now) > 0;
-    if (!isGoingOn) continue;
+    if (isLeaseOld(member, now.monotonicMs) && roomOf(dispatcher, member, now) <= 0) continue;
     isAnyGoingOn = true;
-    const { heldRecords } = demandOf(dispatcher, member);
+    const heldRecords = heldRecordsOf(dispatcher, member);
     if (readyRecords + heldRecords * members.size < records) return false;
   }
   return isAnyGoingOn;
@@ -91,9 +92,14 @@ export function isStocked(dispatcher: Dispatcher, records: number, now: Now): bo
  * clients that prove nothing it cannot be told.
  */
 function isSlow({ settings }: Dispatcher, member: Member, nowMs: number): boolean {
-  const { traits, inHand, leaseStartMs } = member;
+  const { traits, inHand } = member;
   if (traits.proof === Proof.nothing || settings.window !== undefined) return false;
-  return inHand > 0 && nowMs - leaseStartMs > slowMs;
+  return inHand > 0 && isLeaseOld(member, nowMs);
+}
+
+/** It has proven and committed nothing for so long. */
+function isLeaseOld({ leaseStartMs }: Member, nowMs: number): boolean {
+  return nowMs - leaseStartMs > slowMs;
 }
 
 /**
