@@ -4,7 +4,7 @@ import type { Dispatcher } from './dispatcher.ts';
 import type { LaneRange } from './lane-range.ts';
 import type { Member } from './member.ts';
 import { none } from './record-store.ts';
-import { grantRoom } from './room.ts';
+import { grantRoom, heldRoom, roomOf } from './room.ts';
 import type { Waiter } from './waiters.ts';
 import { queueShare } from './window.ts';
 
@@ -41,13 +41,14 @@ interface Draft {
 export function grantRecords(dispatcher: Dispatcher, waiter: Waiter, now: Now): Granted[] {
   const filler = new Filler(dispatcher, waiter);
   const { failures } = dispatcher;
+  const { member } = waiter;
   while (filler.hasBytes) {
     const suspect = failures.takeFor(waiter, filler.granted);
     if (suspect === 'wait') return filler.finish(now);
     if (suspect === undefined) break;
     filler.grantSuspect(suspect.ref, suspect.limit);
   }
-  filler.fill(grantRoom(dispatcher, waiter.member, now), now);
+  filler.fill(grantRoom(dispatcher, member, now), heldRoom(dispatcher, member, now), now);
   return filler.finish(now);
 }
 
@@ -55,7 +56,8 @@ export function grantRecords(dispatcher: Dispatcher, waiter: Waiter, now: Now): 
 export function grantAhead(dispatcher: Dispatcher, waiter: Waiter, now: Now): LaneRange[] {
   const { member } = waiter;
   const filler = new Filler(dispatcher, waiter);
-  filler.fill(grantRoom(dispatcher, member, now) - member.ahead, now);
+  const room = grantRoom(dispatcher, member, now) - member.ahead;
+  filler.fill(room, room, now);
   return filler.plan();
 }
 
@@ -108,6 +110,8 @@ class Filler {
   #bytesLeft: number;
   granted = 0;
   #turn = 0;
+  /** Records of keys that nobody holds. */
+  #roomLeft = 0;
   /** Keys that nobody holds, and that may still be taken. */
   #keysLeft = Number.POSITIVE_INFINITY;
   /**
@@ -138,29 +142,36 @@ class Filler {
     range.member.suspectLimit = Math.min(range.member.suspectLimit, limit);
   }
 
-  fill(room: number, now: Now): void {
+  /** `room`: for records of keys that nobody holds; `forHeld`: for all of them. */
+  fill(room: number, forHeld: number, now: Now): void {
     const { member } = this.#waiter;
-    // The room is that of before this fetch.
-    let left = room - this.granted;
     const { proof } = member.traits;
+    const isByCommits = proof === Proof.nothing;
     const { board, members, settings, waiters } = this.#dispatcher;
     // Nobody else is to wait in vain.
-    const parts = proof === Proof.nothing || waiters.countIdle() > 1 ? 1 : queueShare;
+    const parts = isByCommits || waiters.countIdle() > 1 ? 1 : queueShare;
     const keysEach = Math.max(Math.ceil((parts * board.readyKeys) / members.size), 1);
     const isScarce = settings.window === undefined && keysEach < keysPerMemberMax;
     this.#keysLeft = isScarce && members.size > 1 ? keysEach : Number.POSITIVE_INFINITY;
     // Many records at a time cost less in the order of their batches.
-    this.#takesRuns = isScarce && proof === Proof.nothing && room < spreadRecordsMax;
-    const share = Math.ceil(room / this.#drafts.length);
+    const isSpread = room < spreadRecordsMax;
+    this.#takesRuns = isScarce && isByCommits && isSpread;
+    const share = isSpread ? Math.max(Math.ceil(room / this.#drafts.length), 1) : forHeld;
+    // The rooms are those of before this fetch.
+    this.#roomLeft = room - this.granted;
+    let left = Math.max(room, forHeld) - this.granted;
     while (left > 0 && this.hasBytes) {
       const [ref, draft] = this.#next();
       if (ref === none || draft === undefined) break;
-      const most = room >= spreadRecordsMax ? left : Math.min(left, share);
-      const count = this.#sweep(draft, ref, most, now);
+      const count = this.#sweep(draft, ref, Math.min(left, share), now);
       // Nothing, if what looked ready has to be held back: then the next one is looked at.
       left -= count;
     }
-    if (left <= 0) member.wasFull = true;
+    if (isByCommits && roomOf(this.#dispatcher, member, now) <= this.granted) member.wasFull = true;
+  }
+
+  get #mayTakeKey(): boolean {
+    return this.#keysLeft > 0 && this.#roomLeft > 0;
   }
 
   get hasBytes(): boolean {
@@ -181,7 +192,7 @@ class Filler {
       found = draft;
     }
     const isRun = found !== undefined && this.#takesRuns;
-    const ready = isRun || this.#keysLeft <= 0 ? none : board.ready.peek();
+    const ready = isRun || !this.#mayTakeKey ? none : board.ready.peek();
     if (ready === none || (found !== undefined && board.store.isBefore(oldest, ready))) {
       return [oldest, found];
     }
@@ -222,7 +233,7 @@ class Filler {
       if (count === most) break;
       const key = store.key[ref]!;
       const isNewKey = key < 0 || keys.holder[key] === none;
-      if (isNewKey && (this.#keysLeft <= 0 || (this.#takesRuns && ref > start))) continue;
+      if (isNewKey && (!this.#mayTakeKey || (this.#takesRuns && ref > start))) continue;
       const bytes = store.recordBytes(ref);
       const isFull = bytes > this.#bytesLeft || draft.bytes + bytes > this.#waiter.laneBytesMax;
       if (isFull && this.granted > 0) {
@@ -232,6 +243,7 @@ class Filler {
         break;
       }
       if (isNewKey) this.#keysLeft--;
+      this.#roomLeft--;
       this.#take(draft, ref);
       count++;
     }

@@ -2,16 +2,10 @@ import type { Now } from '../deadlines.ts';
 import { Proof } from './client-traits.ts';
 import type { Dispatcher } from './dispatcher.ts';
 import type { Member } from './member.ts';
-import type { Demand } from './window.ts';
+import { backlogShare, type Demand } from './window.ts';
 
 /** Twice the time that a window is made for: what is in hand for longer holds a slow record. */
 const slowMs = 200;
-/**
- * Of what is left, members that prove nothing take such a part of their part: the first ones get no
- * more slow records than the others can make up for with what remains.
- */
-const partsOfHungry = 2;
-
 /**
  * Granted and not finished, over all members of a group and topic: what a group that never commits
  * may take of memory, some 40 bytes each.
@@ -21,7 +15,6 @@ export const groupUnfinishedMax = 20_000_000;
 /** How many more records the member may have in hand. */
 export function roomOf(dispatcher: Dispatcher, member: Member, { monotonicMs }: Now): number {
   const { window } = member;
-  const { settings } = dispatcher;
   const inHand = Math.max(member.inHand - queuedOf(member), 0);
   const isKept = isSlow(dispatcher, member, monotonicMs) || takesAtCommit(dispatcher, member);
   const room = Math.min(
@@ -30,8 +23,15 @@ export function roomOf(dispatcher: Dispatcher, member: Member, { monotonicMs }: 
   );
   return Math.min(
     room > 0 ? room : roomToComeBack(dispatcher, member),
+    boundOf(dispatcher, member),
+  );
+}
+
+/** Whatever its window is. */
+function boundOf({ settings, board }: Dispatcher, member: Member): number {
+  return Math.min(
     settings.unfinishedMax - member.unfinished,
-    groupUnfinishedMax - dispatcher.board.granted,
+    groupUnfinishedMax - board.granted,
     member.suspectLimit - member.inHand,
   );
 }
@@ -39,6 +39,12 @@ export function roomOf(dispatcher: Dispatcher, member: Member, { monotonicMs }: 
 /** How many more records it may get now. */
 export function grantRoom(dispatcher: Dispatcher, member: Member, now: Now): number {
   return Math.min(roomOf(dispatcher, member, now), shareOf(dispatcher, member));
+}
+
+/** The same for records of keys that it holds. */
+export function heldRoom(dispatcher: Dispatcher, member: Member, now: Now): number {
+  const mayExceed = member.window.mayExceedForHeld(demandOf(dispatcher, member));
+  return mayExceed ? boundOf(dispatcher, member) : grantRoom(dispatcher, member, now);
 }
 
 /** What the client has queued behind its present work does not count against the window. */
@@ -121,7 +127,7 @@ function shareOf(dispatcher: Dispatcher, member: Member): number {
   const isHungry = member.traits.proof === Proof.nothing;
   const sharers = isHungry ? members.size : waiters.countIdle();
   if (sharers <= 1) return Number.POSITIVE_INFINITY;
-  const parts = isHungry ? sharers * partsOfHungry : sharers;
+  const parts = isHungry ? sharers / backlogShare : sharers;
   const { readyRecords, heldRecords } = demandOf(dispatcher, member);
   return Math.max(Math.floor(readyRecords / parts), 1) + heldRecords;
 }

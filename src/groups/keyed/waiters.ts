@@ -126,6 +126,7 @@ export class Waiters {
     const key = this.#dispatcher.board.store.key[ref]!;
     const last = key < 0 ? none : this.#dispatcher.board.keys.lastMember[key]!;
     let best: Waiter | undefined;
+    let leastQueued = Number.POSITIVE_INFINITY;
     for (const waiter of this.#waiters) {
       const { member } = waiter;
       if (passed.has(waiter) || roomOf(this.#dispatcher, member, now) <= 0) continue;
@@ -133,7 +134,11 @@ export class Waiters {
       if (this.#dispatcher.stranded.keeps(member)) return waiter;
       // Clients that fetch in the background wait here with much in hand.
       if (member.number === last && member.inHand === 0) return waiter;
-      if (best === undefined || member.inHand < best.member.inHand) best = waiter;
+      const queued = member.window.queuedOf(member.inHand, now.monotonicMs);
+      if (best !== undefined && queued > leastQueued) continue;
+      if (queued === leastQueued && member.inHand >= best!.member.inHand) continue;
+      best = waiter;
+      leastQueued = queued;
     }
     return best;
   }
