@@ -6,6 +6,7 @@ import { backlogShare, type Demand } from './window.ts';
 
 /** Twice the time that a window is made for: what is in hand for longer holds a slow record. */
 const slowMs = 200;
+
 /**
  * Granted and not finished, over all members of a group and topic: what a group that never commits
  * may take of memory, some 40 bytes each.
